@@ -30,8 +30,9 @@ func checkConfigFiles(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	seen := map[string]bool{}
 	for i, c := range spec.ConfigFiles {
 		at := fmt.Sprintf("config_files[%d]", i)
-		switch clean := path.Clean(c.Path); {
-		case v1.CheckPath(c.Path) != nil || clean == ".":
+		file, err := v1.ParsePath(c.Path, v1.DotsInNames)
+		switch clean := path.Clean(file); {
+		case err != nil || clean == ".":
 			f.Add(at+".path", "must be the path of a file in the volume, without .., such as config/server.properties")
 		case seen[clean]:
 			f.Add(at+".path", "is listed twice")

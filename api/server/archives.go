@@ -43,7 +43,7 @@ func (s files) compress(c *call, r compressRequest) (archiveBody, error) {
 		folder = *r.Path
 	}
 	c.nameFile(path.Join(folder, r.Output))
-	if err := checkPaths(append([]string{folder, r.Output}, r.Paths...)...); err != nil {
+	if err := checkPaths(v1.NoDots, append([]string{folder, r.Output}, r.Paths...)...); err != nil {
 		return archiveBody{}, err
 	}
 	var archive v1.Archive
@@ -62,7 +62,7 @@ type decompressRequest struct {
 
 func (s files) decompress(c *call, r decompressRequest) (extractedBody, error) {
 	c.nameFile(r.ArchivePath, r.Destination)
-	if err := checkPaths(r.ArchivePath, r.Destination); err != nil {
+	if err := checkPaths(v1.NoDots, r.ArchivePath, r.Destination); err != nil {
 		return extractedBody{}, err
 	}
 	var got v1.Extraction

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"berth/api/limit"
+	v1 "berth/api/v1"
 )
 
 type pathBody struct {
@@ -20,9 +21,9 @@ type movedBody struct {
 }
 
 // onPath runs an operation on one path and answers with message.
-func (s files) onPath(c *call, path, message string, do func(ctx context.Context, f Files, id string) error) (pathBody, error) {
+func (s files) onPath(c *call, rule v1.PathRule, path, message string, do func(ctx context.Context, f Files, id string) error) (pathBody, error) {
 	c.nameFile(path)
-	if err := checkPaths(path); err != nil {
+	if err := checkPaths(rule, path); err != nil {
 		return pathBody{}, err
 	}
 	return pathBody{message, path}, s.onVolume(c, nil, do)
@@ -33,7 +34,7 @@ type pathRequest struct {
 }
 
 func (s files) makeFolder(c *call, r pathRequest) (pathBody, error) {
-	return s.onPath(c, r.Path, "Folder created successfully", func(ctx context.Context, f Files, id string) error {
+	return s.onPath(c, v1.NoDots, r.Path, "Folder created successfully", func(ctx context.Context, f Files, id string) error {
 		return f.Mkdir(ctx, id, r.Path)
 	})
 }
@@ -44,7 +45,7 @@ func (s files) delete(c *call) (pathBody, error) {
 		c.nameFile(path)
 		return pathBody{}, err
 	}
-	return s.onPath(c, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
+	return s.onPath(c, v1.DotsInNames, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
 		return f.Delete(ctx, id, path)
 	})
 }
@@ -68,7 +69,7 @@ func (s files) checkMode(c *call, r *chmodRequest) error {
 
 func (s files) chmod(c *call, r chmodRequest) (pathBody, error) {
 	mode, _ := r.mode() // checkMode found no error
-	return s.onPath(c, r.Path, "Mode changed successfully", func(ctx context.Context, f Files, id string) error {
+	return s.onPath(c, v1.DotsInNames, r.Path, "Mode changed successfully", func(ctx context.Context, f Files, id string) error {
 		return f.Chmod(ctx, id, r.Path, mode)
 	})
 }
@@ -79,9 +80,9 @@ type moveRequest struct {
 }
 
 // move runs an operation from one path to another and answers with message.
-func (s files) move(c *call, r moveRequest, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) (movedBody, error) {
+func (s files) move(c *call, rule v1.PathRule, r moveRequest, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) (movedBody, error) {
 	c.nameFile(r.Source, r.Destination)
-	if err := checkPaths(r.Source, r.Destination); err != nil {
+	if err := checkPaths(rule, r.Source, r.Destination); err != nil {
 		return movedBody{}, err
 	}
 	return movedBody{message, r.Source, r.Destination}, s.onVolume(c, l, func(ctx context.Context, f Files, id string) error {
@@ -90,9 +91,9 @@ func (s files) move(c *call, r moveRequest, l *limit.Slots, message string, do f
 }
 
 func (s files) copy(c *call, r moveRequest) (movedBody, error) {
-	return s.move(c, r, s.permits.walks, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
+	return s.move(c, v1.NoDots, r, s.permits.walks, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
 }
 
 func (s files) rename(c *call, r moveRequest) (movedBody, error) {
-	return s.move(c, r, nil, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
+	return s.move(c, v1.DotsInNames, r, nil, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
 }

@@ -36,7 +36,7 @@ func (s files) write(c *call) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	if err := v1.CheckPath(body.Path); err != nil {
+	if err := checkPaths(v1.NoDots, body.Path); err != nil {
 		return err
 	}
 	return s.put(c, body.Path, strings.NewReader(body.Content))
@@ -49,6 +49,9 @@ func (s files) upload(c *call) error {
 	}
 	name, err := pathQuery(c)
 	if err != nil {
+		return err
+	}
+	if err := checkNewFile(name); err != nil {
 		return err
 	}
 	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file

@@ -12,7 +12,7 @@ type filesBody struct {
 }
 
 func (s files) list(c *call) error {
-	path, err := folderQuery(c)
+	path, err := folderQuery(c, v1.NoDots)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s files) list(c *call) error {
 }
 
 func (s files) search(c *call) (found v1.SearchResult, err error) {
-	path, err := folderQuery(c)
+	path, err := folderQuery(c, v1.DotsInNames)
 	if err != nil {
 		return found, err
 	}

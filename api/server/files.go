@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
+	"strings"
 	"time"
 
 	"berth/api/auth"
@@ -77,30 +79,44 @@ func (s files) awaitCreated(ctx context.Context, id string) bool {
 	return err == nil && waited && v.Status.Created
 }
 
-// pathQuery returns the required query parameter path.
+// pathQuery returns the required query parameter path, which obeys v1.DotsInNames.
 func pathQuery(c *call) (string, error) {
 	if !c.Context().QueryArgs().Has("path") {
 		return "", v1.Errorf(v1.InvalidRequest, "path: is required")
 	}
-	path := c.Query("path")
-	return path, v1.CheckPath(path)
+	p := c.Query("path")
+	return p, checkPaths(v1.DotsInNames, p)
 }
 
 // folderQuery returns the query parameter path of a folder; the default is the root.
-func folderQuery(c *call) (string, error) {
-	path := c.Query("path")
-	if path == "" {
+func folderQuery(c *call, rule v1.PathRule) (string, error) {
+	p := c.Query("path")
+	if p == "" {
 		return ".", nil
 	}
-	return path, v1.CheckPath(path)
+	return p, checkPaths(rule, p)
 }
 
 // checkPaths applies the path rules, before any lookup.
-func checkPaths(paths ...string) error {
+func checkPaths(rule v1.PathRule, paths ...string) error {
 	for _, p := range paths {
-		if err := v1.CheckPath(p); err != nil {
+		if _, err := v1.ParsePath(p, rule); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkNewFile applies the path rules to the path of a new file, which must not be that of a folder.
+func checkNewFile(p string) error {
+	err := checkPaths(v1.DotsInNames, p)
+	switch {
+	case err != nil:
+		return err
+	case path.Clean(p) == ".":
+		return v1.ErrInvalidPath
+	case strings.HasSuffix(p, "/"):
+		return v1.Errorf(v1.InvalidRequest, "path: names a folder: append the name of the file")
 	}
 	return nil
 }

@@ -24,27 +24,28 @@ type pathField struct {
 	method, endpoint, name string
 	body                   func(p string) object // nil: the field is in the URL
 	emptyIsRoot            bool
+	ours                   bool // two dots may stand in a name: the field is not one of the interface
 }
 
 var pathFields = []pathField{
-	{"GET", "files", "path", nil, true},
-	{"GET", "files/search", "path", nil, true},
-	{"GET", "files/content", "path", nil, false},
-	{"PUT", "files/content", "path", nil, false},
-	{"DELETE", "files", "path", nil, false},
-	{"POST", "files", "path", func(p string) object { return object{"path": p, "content": "x"} }, false},
-	{"POST", "folders", "path", func(p string) object { return object{"path": p} }, false},
-	{"POST", "copy", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false},
-	{"POST", "copy", "destination", func(p string) object { return object{"source": "dir/file", "destination": p} }, false},
-	{"POST", "rename", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false},
-	{"POST", "rename", "destination", func(p string) object { return object{"source": "dir/file", "destination": p} }, false},
-	{"POST", "chmod", "path", func(p string) object { return object{"path": p, "mode": "0777"} }, false},
-	{"POST", "compress", "output_name", func(p string) object { return object{"output_name": p} }, false},
-	{"POST", "compress", "path", func(p string) object { return object{"output_name": "d", "path": p} }, false},
-	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"a.tar", p}} }, false},
-	{"POST", "decompress", "archive_path", func(p string) object { return object{"archive_path": p, "destination": "d"} }, false},
-	{"POST", "pull", "path", func(p string) object { return object{"url": "https://example.com/", "path": p} }, false},
-	{"POST", "decompress", "destination", func(p string) object { return object{"archive_path": "a.tar", "destination": p} }, false},
+	{"GET", "files", "path", nil, true, false},
+	{"GET", "files/search", "path", nil, true, true},
+	{"GET", "files/content", "path", nil, false, true},
+	{"PUT", "files/content", "path", nil, false, true},
+	{"DELETE", "files", "path", nil, false, true},
+	{"POST", "files", "path", func(p string) object { return object{"path": p, "content": "x"} }, false, false},
+	{"POST", "folders", "path", func(p string) object { return object{"path": p} }, false, false},
+	{"POST", "copy", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false, false},
+	{"POST", "copy", "destination", func(p string) object { return object{"source": "dir/file", "destination": p} }, false, false},
+	{"POST", "rename", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false, true},
+	{"POST", "rename", "destination", func(p string) object { return object{"source": "dir/file", "destination": p} }, false, true},
+	{"POST", "chmod", "path", func(p string) object { return object{"path": p, "mode": "0777"} }, false, true},
+	{"POST", "compress", "output_name", func(p string) object { return object{"output_name": p} }, false, false},
+	{"POST", "compress", "path", func(p string) object { return object{"output_name": "d", "path": p} }, false, false},
+	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"a.tar", p}} }, false, false},
+	{"POST", "decompress", "archive_path", func(p string) object { return object{"archive_path": p, "destination": "d"} }, false, false},
+	{"POST", "pull", "path", func(p string) object { return object{"url": "https://example.com/", "path": p} }, false, true},
+	{"POST", "decompress", "destination", func(p string) object { return object{"archive_path": "a.tar", "destination": p} }, false, false},
 }
 
 func (f pathField) send(h *fileHarness, p string) answer {
@@ -90,7 +91,7 @@ func (h *fileHarness) around() map[string]string {
 }
 
 // TestHostilePaths sends every hostile path in every path field of every endpoint:
-// each is refused with the same text, and no file changes.
+// each is refused, and no file changes.
 func TestHostilePaths(t *testing.T) {
 	for _, f := range pathFields {
 		t.Run(f.method+" "+f.endpoint+" "+f.name, func(t *testing.T) {
@@ -105,6 +106,9 @@ func TestHostilePaths(t *testing.T) {
 			if f.body == nil {
 				list = append(list, pathtest.InvalidUTF8()...)
 			}
+			if !f.ours {
+				list = append(list, pathtest.Dots()...)
+			}
 			for _, p := range list {
 				a := f.send(h, p)
 				if p == "" && f.emptyIsRoot {
@@ -112,7 +116,11 @@ func TestHostilePaths(t *testing.T) {
 					continue
 				}
 				require.Equal(t, 400, a.status, "%.60q: %s", p, a.raw)
-				require.Equal(t, traversal, a.json["error"], "%.60q", p)
+				if len(p) > v1.MaxComponent {
+					require.Contains(t, a.json["error"], " longer than ", "%.60q", p)
+				} else {
+					require.Equal(t, traversal, a.json["error"], "%.60q", p)
+				}
 				require.Equal(t, "invalid_path", a.header.Get("X-Error-Code"), "%.60q", p)
 			}
 			require.Empty(t, cmp.Diff(before, h.around()))
@@ -211,4 +219,26 @@ func TestRootPath(t *testing.T) {
 		}
 	}
 	require.Empty(t, cmp.Diff(before, h.around()))
+}
+
+// TestNamesOfFiles: a name with two dots, and one that is no valid UTF-8, can be read, changed and
+// deleted. The name of a folder is not that of a new file.
+func TestNamesOfFiles(t *testing.T) {
+	h := newFileHarness(t)
+	for name, shown := range map[string]string{"[...slug].tsx": "[...slug].tsx", "\xc4\xe3\n": `\xc4\xe3\x0a`} {
+		h.put("pages/"+name, "content")
+		list := h.must("GET", h.at("files", "path", "pages"), nil).json["files"].([]any)
+		require.Equal(t, shown, list[0].(object)["name"])
+		p := "pages/" + shown
+		require.Equal(t, "content", string(h.must("GET", h.at("files/content", "path", p), nil).raw))
+		a := h.must("PUT", h.at("files/content", "path", p), "new")
+		require.Equal(t, p, a.json["path"])
+		h.must("POST", h.at("chmod"), object{"path": p, "mode": "0600"})
+		h.must("POST", h.at("rename"), object{"source": p, "destination": "renamed"})
+		h.must("POST", h.at("rename"), object{"source": "renamed", "destination": p})
+		require.NotEmpty(t, h.get("pages/"+name))
+		h.must("DELETE", h.at("files", "path", p), nil)
+		h.refuse(404, "Path not found: "+p, "DELETE", h.at("files", "path", p), nil)
+	}
+	h.refuse(400, "path: names a folder: append the name of the file", "PUT", h.at("files/content", "path", "pages/"), nil)
 }

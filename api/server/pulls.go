@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strings"
 
@@ -52,11 +51,11 @@ func (s pulls) check(c *call, r *v1.PullRequest) error {
 }
 
 func (s pulls) create(c *call, r v1.PullRequest) (newPullBody, error) {
-	if err := checkPaths(r.Path); err != nil {
-		return newPullBody{}, err
+	if strings.HasSuffix(r.Path, "/") {
+		r.Path += r.FileName()
 	}
-	if path.Clean(r.Path) == "." { // the root
-		return newPullBody{}, v1.ErrInvalidPath
+	if err := checkNewFile(r.Path); err != nil {
+		return newPullBody{}, err
 	}
 	id, err := c.volumeID(s.store)
 	if err != nil {

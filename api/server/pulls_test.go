@@ -37,6 +37,17 @@ func TestPulls(t *testing.T) {
 	h.refuse(400, "url: is required; path: is required", "POST", at+"/pull", object{})
 	h.refuse(404, "Volume not found", "POST", "/volumes/00000000/pull", ask("https://example.com/", "a"))
 
+	h.refuse(400, "Invalid path: path traversal detected", "POST", at+"/pull", ask("https://example.com/%2e%2e", "mods/"))
+	h.refuse(400, "path: names a folder: append the name of the file", "POST", at+"/pull", ask("https://example.com/", "mods/"))
+	for url, path := range map[string]string{"https://example.com/x/a%20b.jar?c=d/e#f/g": "mods/a b.jar", "https://example.com/%ff": `mods/\xff`} {
+		id := h.must("POST", at+"/pull", ask(url, "mods/")).json["pull_id"].(string)
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			p, err := store.Pulls.Get(tx, id)
+			require.Equal(t, path, p.Spec.Path)
+			return errors.Join(err, store.Pulls.Purge(tx, id))
+		}))
+	}
+
 	first := h.must("POST", at+"/pull", ask("https://example.com/1", "a")).json
 	require.Equal(t, "Download started", first["message"])
 	id := first["pull_id"].(string)

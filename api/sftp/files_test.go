@@ -284,3 +284,19 @@ func TestLongListing(t *testing.T) {
 // TestHostilePaths sends every hostile path with every request: each is refused, the
 // session goes on, and nothing outside of the volume changes.
 // around describes everything below a directory.
+
+// TestAnyName: SFTP passes the bytes of names as they are. The audit log shows them as HTTP does.
+func TestAnyName(t *testing.T) {
+	h := newHarness(t)
+	c := h.login(h.volume, h.mint(auth.Grant{}))
+	for _, name := range []string{"\xc4\xe3", "a\nb", `C:\x`, `\x`, `\xff`, "a..b"} {
+		require.NoError(t, c.Mkdir(name))
+		list, err := c.ReadDir("/")
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, name, list[0].Name())
+		require.NoError(t, c.Rename(name, "other"))
+		require.NoError(t, c.RemoveDirectory("other"))
+	}
+	require.Equal(t, h.volume+`/\xc4\xe3`, h.audit()[1].Object)
+}

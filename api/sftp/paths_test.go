@@ -16,12 +16,12 @@ import (
 	"berth/hack/test/pathtest"
 )
 
-// resolved are the paths of the table that are paths of the volume for SFTP, which
-// resolves .. and takes the root of the volume for that of the host.
-var resolved = []string{
-	"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..", "/", "/etc/passwd", "//x",
+// resolved are the paths of the table that are paths of the volume for SFTP, which resolves .., takes
+// the root of the volume for that of the host, and takes names as they are.
+var resolved = slices.Concat([]string{
+	"", "..", "../x", "a/../b", "a/..", "dir/../../outside/secret", "./..", "/", "/etc/passwd", "//x",
 	"/../../etc/shadow", "../../../../../../etc/passwd", "/proc/self/root/etc/passwd",
-}
+}, pathtest.Dots(), pathtest.Names(), pathtest.InvalidUTF8())
 
 // TestHostilePaths tries every path of the table that the tests of HTTP use with every
 // request. What leads out of the volume is refused and changes nothing; what SFTP
@@ -29,7 +29,7 @@ var resolved = []string{
 func TestHostilePaths(t *testing.T) {
 	h := newHarness(t)
 	through, last := pathtest.Plant(t, h.dir)
-	texts := slices.Concat(pathtest.Texts(), pathtest.InvalidUTF8(), []string{"/../../etc/shadow", "../../../../../../etc/passwd", "/proc/self/root/etc/passwd"})
+	texts := slices.Concat(pathtest.Texts(), pathtest.Dots(), pathtest.InvalidUTF8(), []string{"/../../etc/shadow", "../../../../../../etc/passwd", "/proc/self/root/etc/passwd"})
 	var hostile, inside []string
 	for _, name := range append(texts, through...) {
 		if slices.Contains(resolved, name) {

@@ -3,6 +3,7 @@ package v1
 import (
 	"cmp"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -23,8 +24,18 @@ type PullSpec struct {
 // PullRequest is the body of a request for a download.
 type PullRequest struct {
 	URL      string `json:"url" api:"required"`  // http or https
-	Path     string `json:"path" api:"required"` // of the file in the volume
+	Path     string `json:"path" api:"required"` // of the file in the volume; with a slash at the end: the folder of the file
 	Checksum string `json:"checksum,omitempty"`  // sha256:<hex>; empty: none
+}
+
+// FileName returns the last part of the path of the URL, in the form of EscapePath. It is empty if
+// there is none.
+func (r PullRequest) FileName() string {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return ""
+	}
+	return EscapePath(u.Path[strings.LastIndex(u.Path, "/")+1:])
 }
 
 // PullView is a download as clients receive it.

@@ -12,7 +12,7 @@ import (
 // Chmod sets the permission bits of p, 0 to 0777. It refuses links, which have no
 // mode of their own.
 func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
-	p, err := cleanEntry(p)
+	p, err := parseEntry(p)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 	if err != nil {
 		return v1.Archive{}, err
 	}
-	out := v1.Archive{Path: job.out}
+	out := v1.Archive{Path: v1.EscapePath(job.out)}
 	err = f.withVolume(ctx, id, job.out, func(vol *openVolume) error {
 		if _, err := vol.root.Lstat(job.out); err == nil {
 			return exists(job.out)
@@ -58,11 +58,11 @@ func newCompressor(c v1.Compression) (*compressor, error) {
 	}
 	var err error
 	if c.Folder != "" {
-		if p.folder, err = clean(c.Folder); err != nil {
+		if p.folder, err = parse(c.Folder); err != nil {
 			return nil, err
 		}
 	}
-	name, err := cleanEntry(c.Output)
+	name, err := parseEntry(c.Output)
 	if err != nil || strings.HasSuffix(c.Output, "/") {
 		return nil, v1.ErrInvalidPath
 	}
@@ -77,7 +77,7 @@ func newCompressor(c v1.Compression) (*compressor, error) {
 func distinct(paths []string) ([]string, error) {
 	var list []string
 	for _, p := range paths {
-		p, err := clean(p)
+		p, err := parse(p)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,10 @@ func (p *compressor) run(out *v1.Archive) error {
 	if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
 		return err
 	}
-	err = errors.Join(p.addAll(dir), p.archive.Close())
+	err = p.addAll(dir)
+	if closed := p.archive.Close(); err == nil {
+		err = closed
+	}
 	if w.err != nil { // the cause, rather than its consequences
 		return w.err
 	}
@@ -248,7 +251,9 @@ func (p *compressor) file(it entry) error {
 		r.maxHoles = left + allocated(info)
 	}
 	e.Content = r
-	if err := p.archive.Add(e); err != nil {
+	if err := p.archive.Add(e); errors.Is(err, errHoles) {
+		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.path())))
+	} else if err != nil {
 		return err
 	}
 	p.holes += min(sparse, r.holes)

@@ -34,7 +34,7 @@ func (f Files) Configure(ctx context.Context, id string, files []v1.ConfigFile, 
 
 // configure sets the values of one file. It takes the size of the file and of its values from left.
 func (f Files) configure(ctx context.Context, id string, c v1.ConfigFile, left *int64) error {
-	p, err := cleanEntry(c.Path)
+	p, err := parseEntry(c.Path)
 	if err != nil {
 		return err
 	}

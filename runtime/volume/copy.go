@@ -17,11 +17,11 @@ import (
 // kept; sockets, FIFOs and devices are skipped. As with Decompress, the contents of
 // a folder's copy are durable once the kernel has written them.
 func (f Files) Copy(ctx context.Context, id, src, dst string) error {
-	src, err := clean(src)
+	src, err := parse(src)
 	if err != nil {
 		return err
 	}
-	dst, err = cleanEntry(dst)
+	dst, err = parseEntry(dst)
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,10 @@ import (
 // would take longer than everything else, and the archive still exists. Unusual entries are left
 // out and listed.
 func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (got v1.Extraction, err error) {
-	if d.Archive, err = cleanEntry(d.Archive); err != nil {
+	if d.Archive, err = parseEntry(d.Archive); err != nil {
 		return got, err
 	}
-	if d.Destination, err = clean(d.Destination); err != nil {
+	if d.Destination, err = parse(d.Destination); err != nil {
 		return got, err
 	}
 	err = f.withVolume(ctx, id, d.Destination, func(vol *openVolume) error {

@@ -9,7 +9,7 @@ import (
 // Delete removes p and everything in it. p disappears at once; if ctx ends before
 // everything is removed, the next scan removes the rest.
 func (f Files) Delete(ctx context.Context, id, p string) error {
-	p, err := cleanEntry(p)
+	p, err := parseEntry(p)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,10 @@ func refuse(path string, err error) error {
 	case err == nil, errors.As(err, &known),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case escapes(err), is(err, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL):
+	case escapes(err), is(err, syscall.ELOOP, syscall.EINVAL):
 		return v1.ErrInvalidPath
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return v1.ErrNameTooLong
 	case is(err, fs.ErrNotExist, syscall.ENOTDIR):
 		return notFound(path)
 	case errors.Is(err, errNotRegular):
@@ -60,10 +62,12 @@ func ignoreChanged(err error) error {
 	return err
 }
 
-func notFound(path string) error { return v1.Errorf(v1.PathNotFound, "Path not found: %s", path) }
+func notFound(path string) error {
+	return v1.Errorf(v1.PathNotFound, "Path not found: %s", v1.EscapePath(path))
+}
 
 func exists(path string) error {
-	return v1.Errorf(v1.FileExists, "File already exists at path: %s", path)
+	return v1.Errorf(v1.FileExists, "File already exists at path: %s", v1.EscapePath(path))
 }
 
 func invalidArchive(format string, args ...any) error {

@@ -7,8 +7,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	v1 "berth/api/v1"
 )
 
 // extent returns the part of a file, up to size, that is the first with data at or after pos; it is
@@ -87,5 +85,5 @@ func (h *holeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errHoles refuses files whose holes would take long to write as zeros.
-var errHoles = v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out sparse files")
+// errHoles reports a file whose holes would take long to write as zeros.
+var errHoles = errors.New("too many bytes of holes")

@@ -13,7 +13,7 @@ import (
 )
 
 // InPlace operates on single entries of volumes as POSIX does: it changes files where
-// they are, makes no parents, and removes no trees. Paths obey v1.CheckResolved. What
+// they are, makes no parents, and removes no trees. Paths obey v1.CheckPath. What
 // it has changed is not flushed to the disk.
 type InPlace struct{ files Files }
 
@@ -31,7 +31,7 @@ func (n InPlace) Lstat(ctx context.Context, id, p string) (fs.FileInfo, error) {
 }
 
 func (n InPlace) describe(ctx context.Context, id, p string, stat func(*openVolume, string) (fs.FileInfo, error)) (info fs.FileInfo, err error) {
-	p, err = cleanResolved(p)
+	p, err = clean(p)
 	if err != nil {
 		return nil, err
 	}
@@ -44,14 +44,14 @@ func (n InPlace) describe(ctx context.Context, id, p string, stat func(*openVolu
 
 // Readlink returns the target of the link at p, which may be outside the volume.
 func (n InPlace) Readlink(ctx context.Context, id, p string) (target string, err error) {
-	p, err = cleanResolvedEntry(p)
+	p, err = cleanEntry(p)
 	if err != nil {
 		return "", err
 	}
 	err = n.files.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
 		target, err = vol.root.Readlink(p)
 		if errors.Is(err, syscall.EINVAL) {
-			return v1.Errorf(v1.InvalidRequest, "Not a link: %s", p)
+			return v1.Errorf(v1.InvalidRequest, "Not a link: %s", v1.EscapePath(p))
 		}
 		return err
 	})
@@ -66,7 +66,7 @@ type openedFolder struct {
 
 // OpenFolder opens the folder p to list it.
 func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle, error) {
-	p, err := cleanResolved(p)
+	p, err := clean(p)
 	if err != nil {
 		return nil, err
 	}

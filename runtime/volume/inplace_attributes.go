@@ -13,7 +13,7 @@ import (
 // SetAttributes changes the attributes of the file or folder that p leads to, and reports
 // whether they were others before. It checks all of them before it changes one.
 func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttributes) (changed bool, err error) {
-	p, err = cleanResolved(p)
+	p, err = clean(p)
 	if err != nil {
 		return false, err
 	}

@@ -36,7 +36,7 @@ func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 
 // change opens the folder of p, and calls do with it and the name in it.
 func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *folder, base string) error) error {
-	p, err := cleanResolvedEntry(p)
+	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
 		info, err := dir.Lstat(base)
 		if err == nil && !info.IsDir() {
-			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", p)
+			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", v1.EscapePath(p))
 		}
 		if err == nil {
 			err = dir.Remove(base)
 		}
 		if is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
-			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", p)
+			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", v1.EscapePath(p))
 		}
 		if err == nil {
 			vol.quota.Add(-blockBytes)
@@ -101,7 +101,7 @@ func countRemoved(vol *openVolume, removed fs.FileInfo) {
 // Rename moves src to dst. If replace is true, it replaces what is at dst as rename(2)
 // does; otherwise dst must not exist.
 func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) error {
-	src, err := cleanResolvedEntry(src)
+	src, err := cleanEntry(src)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 	if len(target) > v1.MaxPath || !inside(p, target) {
 		return v1.ErrInvalidPath
 	}
-	if _, err := cleanResolved(path.Join(path.Dir(p), target)); err != nil {
+	if _, err := clean(path.Join(path.Dir(p), target)); err != nil {
 		return err
 	}
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {

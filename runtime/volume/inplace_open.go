@@ -13,7 +13,7 @@ import (
 // OpenFile opens the regular file at p in place, and nothing else. It follows links
 // that stay in the volume.
 func (n InPlace) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (v1.FileHandle, error) {
-	p, err := cleanResolvedEntry(p)
+	p, err := cleanEntry(p)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // List returns the entries of the folder p, folders first, sorted by name.
 func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
-	p, err := clean(p)
+	p, err := parse(p)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +39,15 @@ func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
 		if err := vol.ctxErr(); err != nil {
 			return err
 		}
-		if held += entryOverhead + int64(len(name)); held > vol.m.opt.Limits.ListBytes {
+		if err != nil {
+			return err
+		}
+		e := describe(name, info)
+		if held += entryOverhead + int64(len(e.Name)); held > vol.m.opt.Limits.ListBytes {
 			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: use search")
 		}
-		if err == nil {
-			list = append(list, describe(name, info))
-		}
-		return err
+		list = append(list, e)
+		return nil
 	})
 	slices.SortFunc(list, func(a, b v1.FileEntry) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
@@ -56,7 +58,7 @@ func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
 // describe describes a file without following links.
 func describe(name string, info fs.FileInfo) v1.FileEntry {
 	e := v1.FileEntry{
-		Name: name, Type: kind(info), Size: info.Size(),
+		Name: v1.EscapePath(name), Type: kind(info), Size: info.Size(),
 		Mode:       fmt.Sprintf("%04o", info.Mode().Perm()),
 		ModifiedAt: info.ModTime().Unix(),
 		Symlink:    info.Mode()&fs.ModeSymlink != 0,

@@ -11,7 +11,7 @@ import (
 
 // Mkdir creates the folder p and its parents. A folder that exists is left unchanged.
 func (f Files) Mkdir(ctx context.Context, id, p string) error {
-	p, err := clean(p)
+	p, err := parse(p)
 	if err != nil {
 		return err
 	}

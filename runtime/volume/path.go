@@ -10,17 +10,25 @@ import (
 // root is the path of a volume's root folder.
 const root = "."
 
-// clean applies the path rules and removes "." components and double slashes.
-func clean(p string) (string, error) {
-	if err := v1.CheckPath(p); err != nil {
+// parse returns the path that a client named as text, see v1.ParsePath, without "." components and
+// double slashes. Whether two dots may stand in a name is checked by the caller.
+func parse(text string) (string, error) {
+	p, err := v1.ParsePath(text, v1.DotsInNames)
+	if err != nil {
 		return "", err
 	}
-	return cleanResolved(p)
+	return path.Clean(p), nil
 }
 
-// cleanResolved is clean with the rules of v1.CheckResolved.
-func cleanResolved(p string) (string, error) {
-	if err := v1.CheckResolved(p); err != nil {
+// parseEntry is parse for paths that must not be the root folder.
+func parseEntry(text string) (string, error) {
+	p, err := parse(text)
+	return p, notRoot(p, err)
+}
+
+// clean is parse for a path of any bytes, as package v1's CheckPath allows it.
+func clean(p string) (string, error) {
+	if err := v1.CheckPath(p); err != nil {
 		return "", err
 	}
 	return path.Clean(p), nil
@@ -29,12 +37,6 @@ func cleanResolved(p string) (string, error) {
 // cleanEntry is clean for paths that must not be the root folder.
 func cleanEntry(p string) (string, error) {
 	p, err := clean(p)
-	return p, notRoot(p, err)
-}
-
-// cleanResolvedEntry is cleanResolved for paths that must not be the root folder.
-func cleanResolvedEntry(p string) (string, error) {
-	p, err := cleanResolved(p)
 	return p, notRoot(p, err)
 }
 

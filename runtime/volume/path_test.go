@@ -145,3 +145,38 @@ func TestSpecialFilesNeverBlock(t *testing.T) {
 		}
 	}
 }
+
+// TestAnyName: whatever stands in a volume can be listed, found, read, moved and deleted by the name
+// that the list shows.
+func TestAnyName(t *testing.T) {
+	b := newBox(t, options())
+	for _, name := range append(oddNames, "\xc4\xe3.txt", "\x83e\x83X", "\x1b[31m", "\u0085", `\xff`, "\xff", `C:\x`, `\x`, "..x", "a..b") {
+		b.put(t, "dir/"+name+"/"+name, name)
+		list, err := b.List(t.Context(), id, "dir")
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		shown := "dir/" + list[0].Name
+		if strings.TrimLeft(name, "abcdefghijklmnopqrstuvwxyz. ") == "" {
+			require.Equal(t, name, list[0].Name)
+		}
+		list, err = b.List(t.Context(), id, shown)
+		require.NoError(t, err, "%q", name)
+		file := shown + "/" + list[0].Name
+		found, err := b.Search(t.Context(), id, shown, "?*")
+		require.NoError(t, err)
+		require.Equal(t, []v1.FoundFile{{Path: file, Type: v1.TypeFile, Size: int64(len(name))}}, found.Files)
+		f, err := b.Open(t.Context(), id, file)
+		require.NoError(t, err, "%q", name)
+		require.NoError(t, f.Close())
+		require.NoError(t, b.Write(t.Context(), id, file, strings.NewReader("new")))
+		require.Equal(t, "new", b.get(t, "dir/"+name+"/"+name))
+		require.EqualError(t, b.Mkdir(t.Context(), id, file), "File already exists at path: "+file)
+		archive, err := b.Compress(t.Context(), id, v1.Compression{Output: shown + "/a", Format: "zip", Paths: []string{file}})
+		require.NoError(t, err, "%q", name)
+		require.Equal(t, shown+"/a.zip", archive.Path)
+		require.NoError(t, b.Copy(t.Context(), id, file, "./"+list[0].Name))
+		require.NoError(t, b.Rename(t.Context(), id, "./"+list[0].Name, shown+"/b"))
+		require.NoError(t, b.Delete(t.Context(), id, shown))
+		require.Equal(t, []string{"dir"}, b.names(t))
+	}
+}

@@ -11,7 +11,7 @@ import (
 // Open opens the regular file at p for reading. It follows links that stay in the
 // volume, and never opens anything but a regular file.
 func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
-	p, err := cleanEntry(p)
+	p, err := parseEntry(p)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,9 @@ func (vol *openVolume) openFile(p string, flags int) (*os.File, error) {
 	return dir.openFile(base, flags)
 }
 
-func notAFile(p string) error { return v1.Errorf(v1.InvalidRequest, "Not a file: %s", p) }
+func notAFile(p string) error {
+	return v1.Errorf(v1.InvalidRequest, "Not a file: %s", v1.EscapePath(p))
+}
 
 // refuseRead is refuse for operations that only read.
 func refuseRead(p string, err error) error {

@@ -12,11 +12,11 @@ import (
 
 // Rename moves src to dst, which must not exist. It creates dst's parents.
 func (f Files) Rename(ctx context.Context, id, src, dst string) error {
-	src, err := cleanEntry(src)
+	src, err := parseEntry(src)
 	if err != nil {
 		return err
 	}
-	dst, err = cleanEntry(dst)
+	dst, err = parseEntry(dst)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -16,12 +17,13 @@ import (
 const clockInterval = 256
 
 // Search returns the entries below the folder p whose name contains query, ignoring
-// case. A query with * or ? is a pattern that the whole name must match. Search
-// stops, and the result is truncated, after Limits.SearchResults results,
-// Limits.SearchEntries entries or Limits.SearchTime. The result is sorted by path.
+// case. A query with * or ? is a pattern that the whole name must match; no other character is
+// special. Search stops after Limits.SearchResults results, Limits.SearchEntries entries or
+// Limits.SearchTime, and skips folders that it cannot read or that are nested too deeply: the result
+// is truncated then. It is sorted by path.
 func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult, error) {
 	found := v1.SearchResult{Files: []v1.FoundFile{}}
-	p, err := clean(p)
+	p, err := parse(p)
 	if err != nil {
 		return found, err
 	}
@@ -38,25 +40,33 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 		defer r.close()
 		up := strings.TrimPrefix(p+"/", "./")
 		w := walker{ctxErr: vol.ctxErr, depth: limits.Depth,
-			tooDeep: func() error { return nil },
+			tooDeep: func() error { found.Truncated = true; return nil },
+			failed: func(err error) error {
+				if errors.Is(err, fs.ErrPermission) {
+					found.Truncated = true
+					return nil
+				}
+				return err
+			},
 			visit: func(it entry) error {
 				if seen++; seen > limits.SearchEntries || seen%clockInterval == 0 && time.Since(began) > limits.SearchTime {
 					return errEnough
 				}
-				if !match(it.name) {
+				e := describe(it.name, it.info)
+				if !match(e.Name) {
 					return nil
 				}
 				if len(found.Files) == limits.SearchResults {
 					return errEnough
 				}
-				e := describe(it.name, it.info)
-				found.Files = append(found.Files, v1.FoundFile{Path: it.path(), Type: e.Type, Size: e.Size})
+				found.Files = append(found.Files, v1.FoundFile{Path: v1.EscapePath(it.path()), Type: e.Type, Size: e.Size})
 				return nil
 			}}
 		return w.walk(r, up, 0)
 	})
-	found.Truncated = errors.Is(err, errEnough)
-	if err != nil && !found.Truncated {
+	if errors.Is(err, errEnough) {
+		found.Truncated = true
+	} else if err != nil {
 		return v1.SearchResult{}, refuseRead(p, err)
 	}
 	slices.SortFunc(found.Files, func(a, b v1.FoundFile) int { return strings.Compare(a.Path, b.Path) })
@@ -73,9 +83,7 @@ func matcher(query string) (func(name string) bool, error) {
 	case !strings.ContainsAny(query, "*?"):
 		return func(name string) bool { return strings.Contains(strings.ToLower(name), query) }, nil
 	}
-	if _, err := path.Match(query, ""); err != nil {
-		return nil, v1.Errorf(v1.InvalidRequest, "query: is not a valid pattern")
-	}
+	query = strings.NewReplacer(`\`, `\\`, `[`, `\[`).Replace(query) // path.Match has more special characters
 	return func(name string) bool {
 		ok, _ := path.Match(query, strings.ToLower(name))
 		return ok

@@ -1,10 +1,14 @@
 package volume_test
 
 import (
+	"os"
+	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume"
@@ -56,4 +60,55 @@ func TestSearchIsBounded(t *testing.T) {
 		require.Len(t, found.Files, c.most)
 		require.Equal(t, c.cut, found.Truncated)
 	}
+}
+
+// TestSearchPattern: only an asterisk and a question mark are special.
+func TestSearchPattern(t *testing.T) {
+	b := newBox(t, options())
+	for _, name := range []string{"WorldEdit [1.20].jar", "WorldEdit 1.jar", `back\slash`, "a^b", "\xff\n.txt"} {
+		b.put(t, name, "")
+	}
+	for query, path := range map[string]string{
+		"WorldEdit [1.20]*": "WorldEdit [1.20].jar", "*[1.2?].jar": "WorldEdit [1.20].jar", "[1.20]": "WorldEdit [1.20].jar",
+		`back\*`: `back\slash`, "*^b": "a^b", `\xff\x0a.*`: `\xff\x0a.txt`, `\xff`: `\xff\x0a.txt`,
+	} {
+		found, err := b.Search(t.Context(), id, ".", query)
+		require.NoError(t, err, query)
+		require.Equal(t, v1.SearchResult{Files: []v1.FoundFile{{Path: path, Type: "file"}}}, found, query)
+	}
+	for _, query := range []string{"[a-z]*", `back\`, "*]"} {
+		found, err := b.Search(t.Context(), id, ".", query+"x")
+		require.NoError(t, err, query)
+		require.Empty(t, found.Files, query)
+	}
+}
+
+// TestSearchThatIsIncomplete: folders that the search does not enter make it incomplete.
+func TestSearchThatIsIncomplete(t *testing.T) {
+	opt := options()
+	opt.Limits.Depth = 2
+	b := newBox(t, opt)
+	b.put(t, "a/f", "")
+	b.put(t, "a/b/f", "")
+	search := func() v1.SearchResult {
+		found, err := b.Search(t.Context(), id, ".", "f")
+		require.NoError(t, err)
+		return found
+	}
+	require.Equal(t, v1.SearchResult{Files: []v1.FoundFile{{Path: "a/f", Type: "file"}}, Truncated: true}, search(), "deep")
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "a/b")))
+	require.False(t, search().Truncated)
+
+	b.put(t, "secret/f", "")
+	require.NoError(t, os.Chmod(filepath.Join(b.dir, "secret"), 0o000))
+	for dir, n := b.dir, 0; n < 4; dir, n = filepath.Dir(dir), n+1 { // up to that of the test
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	goruntime.LockOSThread() // the rights are those of the thread
+	defer goruntime.UnlockOSThread()
+	if os.Geteuid() == 0 {
+		require.NoError(t, unix.Setfsuid(65534))
+		defer func() { require.NoError(t, unix.Setfsuid(0)) }()
+	}
+	require.Equal(t, v1.SearchResult{Files: []v1.FoundFile{{Path: "a/f", Type: "file"}}, Truncated: true}, search(), "unreadable")
 }

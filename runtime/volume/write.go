@@ -12,7 +12,7 @@ import (
 // and then replaces p. It creates p's parents. If it fails, or reading content
 // fails, the old file stays unchanged.
 func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error {
-	p, err := cleanEntry(p)
+	p, err := parseEntry(p)
 	if err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ func parseAddress(text string) (a address, err error) {
 	if rest == "" {
 		return a, nil
 	}
-	if err := v1.CheckPath(rest); err != nil {
+	if _, err := v1.ParsePath(rest, v1.DotsInNames); err != nil {
 		return a, fmt.Errorf("%s: %w", text, err)
 	}
 	a.path = a.join(rest).path

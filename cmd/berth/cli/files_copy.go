@@ -71,7 +71,7 @@ func put(cmd *cobra.Command, d *daemon, volume, local string, a address) error {
 		if err != nil {
 			return err
 		}
-		a = a.join(filepath.Base(name))
+		a = a.join(v1.EscapePath(filepath.Base(name)))
 	}
 	real, err := filepath.EvalSymlinks(local) // a link that the user names is followed
 	if err != nil {
@@ -101,20 +101,21 @@ func put(cmd *cobra.Command, d *daemon, volume, local string, a address) error {
 // putFolder copies everything below root to the folder a.
 func (t *transfer) putFolder(root *os.Root, a address) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		to := a.join(v1.EscapePath(name))
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%w %s: %w", errLocal, name, err)
 		case e.Type()&fs.ModeSymlink != 0:
 			t.links++
-		case e.IsDir() && a.join(name).path != "":
-			err = t.retry(func() error { return t.d.Files().Mkdir(t.ctx(), t.volume, a.join(name).path) })
+		case e.IsDir() && to.path != "":
+			err = t.retry(func() error { return t.d.Files().Mkdir(t.ctx(), t.volume, to.path) })
 		case !e.IsDir():
-			err = t.retry(func() error { return t.putFile(root, name, a.join(name)) })
+			err = t.retry(func() error { return t.putFile(root, name, to) })
 		}
 		if err == nil {
 			return nil
 		}
-		if err := t.skip(fmt.Errorf("%s: %w", a.join(name), err)); err != nil {
+		if err := t.skip(fmt.Errorf("%s: %w", to, err)); err != nil {
 			return err
 		}
 		if e != nil && e.IsDir() {
@@ -204,7 +205,11 @@ func get(cmd *cobra.Command, d *daemon, volume string, a address, local string, 
 		_, err := d.fetch(cmd.Context(), volume, a, out)
 		return err
 	}
-	dir, name := localTarget(local, path.Base(a.path), a.path == "")
+	base, err := localPath(path.Base(a.path))
+	if err != nil {
+		return err
+	}
+	dir, name := localTarget(local, base, a.path == "")
 	if err := os.MkdirAll(dir, 0o777); err != nil { // the umask applies
 		return err
 	}
@@ -223,6 +228,12 @@ func get(cmd *cobra.Command, d *daemon, volume string, a address, local string, 
 		return err
 	}
 	return t.report(a.String(), filepath.Join(dir, name))
+}
+
+// localPath returns the path of this host for a relative one in a volume, which has its bytes.
+func localPath(name string) (string, error) {
+	p, err := v1.ParsePath("./"+name, v1.DotsInNames)
+	return path.Clean(p), err
 }
 
 // localTarget returns the directory and the name of a copy. The copy of a volume's
@@ -262,16 +273,17 @@ func (t *transfer) getBelow(a address, base *os.Root, folder string) error {
 		return t.skip(fmt.Errorf("%s: %w", a.join(folder), err))
 	}
 	for _, e := range list {
-		name, err := path.Join(folder, e.Name), error(nil)
+		name := path.Join(folder, e.Name)
+		local, err := localPath(name)
 		switch {
-		case e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\\\x00"):
+		case err != nil || e.Name == "" || e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/") || strings.Contains(local, `\`):
 			err = fmt.Errorf("%w %q in %s: the name is not that of a file", errLocal, e.Name, a.join(folder))
 		case e.Symlink:
 			t.links++
 		case e.Type != v1.TypeDirectory:
-			err = t.retry(func() error { return t.getFile(a.join(name), base, name, e) })
+			err = t.retry(func() error { return t.getFile(a.join(name), base, local, e) })
 		default:
-			if err = base.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err = base.Mkdir(local, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 				err = fmt.Errorf("%w %s: %w", errLocal, a.join(name), err)
 			} else {
 				err = t.getBelow(a, base, name)

@@ -11,15 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Texts returns paths that break the path rules as text.
+// Texts returns paths that every field refuses.
 func Texts() []string {
-	return []string{
-		"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..",
-		"/", "/etc/passwd", "//x", `\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x",
-		"a\x00b", "\x00", "a\nb", "a\tb", "\x7f", "a\u0085b",
+	return append([]string{
+		"", "..", "../x", "a/../b", "a/..", "dir/../../outside/secret", "./..", "/", "/etc/passwd", "//x", "a\x00b", "\x00",
 		strings.Repeat("n", 256), "dir/" + strings.Repeat("n", 256), strings.Repeat("a/", 2049),
-	}
+	}, Names()...)
 }
+
+// Names returns those of Texts that are names of Linux: SFTP takes them as they are.
+func Names() []string {
+	return []string{`\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x", "a\nb", "a\tb", "\x7f", "a\u0085b", `a\x41`, `a\x2fb`, `\x2e\x2e/x`, `a\x00`}
+}
+
+// Dots returns paths that only the fields of the interface refuse.
+func Dots() []string { return []string{"..a", "a..b"} }
 
 // InvalidUTF8 returns paths that break the path rules and cannot be in JSON.
 func InvalidUTF8() []string { return []string{"\xff\xfe", "a/\xc0\xae\xc0\xae/b"} }

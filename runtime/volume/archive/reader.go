@@ -200,8 +200,11 @@ func checkName(name string, depth int) error {
 	levels := 0
 	for part := range strings.SplitSeq(slashed, "/") {
 		levels++
-		if part == ".." || len(part) > v1.MaxComponent {
+		if part == ".." {
 			return v1.ErrInvalidPath
+		}
+		if len(part) > v1.MaxComponent {
+			return v1.ErrNameTooLong
 		}
 	}
 	if levels > depth {

@@ -1,7 +1,7 @@
 package archive
 
 import (
-	"strings"
+	"slices"
 
 	v1 "berth/api/v1"
 )
@@ -26,16 +26,12 @@ func (x *extraction) skip(name, reason string) error {
 func (x *extraction) list(name, reason string) {
 	x.result.SkippedTotal++
 	if len(x.result.Skipped) < v1.MaxSkippedEntries {
-		x.result.Skipped = append(x.result.Skipped, v1.Skipped{Path: strings.ToValidUTF8(name, "\uFFFD"), Reason: reason})
+		x.result.Skipped = append(x.result.Skipped, v1.Skipped{Path: v1.EscapePath(name), Reason: reason})
 	}
 }
 
 // wasSkipped reports whether the list has an entry. A hard link to it cannot be created either.
 func (x *extraction) wasSkipped(name string) bool {
-	for _, s := range x.result.Skipped {
-		if s.Path == name {
-			return true
-		}
-	}
-	return false
+	name = v1.EscapePath(name)
+	return slices.ContainsFunc(x.result.Skipped, func(s v1.Skipped) bool { return s.Path == name })
 }

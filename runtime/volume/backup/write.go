@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -361,7 +360,6 @@ func (x *writer) skipFailed(p string, err error) error {
 func (x *writer) skip(p, reason string) {
 	x.result.SkippedTotal++
 	if len(x.result.Skipped) < v1.MaxSkipped {
-		p = strings.ToValidUTF8(p, "\uFFFD")
-		x.result.Skipped = append(x.result.Skipped, v1.Skipped{Path: p, Reason: reason})
+		x.result.Skipped = append(x.result.Skipped, v1.Skipped{Path: v1.EscapePath(p), Reason: reason})
 	}
 }
