@@ -1,0 +1,324 @@
+#!/usr/bin/env bash
+# Runs a Kubernetes cluster beside a command: etcd, kube-apiserver, kube-scheduler,
+# kube-controller-manager, and nodes with kubelet, containerd and runc.
+#
+#   hack/kube/kube.sh get                fetch and build what is missing in the cache
+#   hack/kube/kube.sh with [-n N] CMD…   run CMD beside a cluster of N nodes (default 1)
+#
+# The Kubernetes programs are built from the Go modules of this directory (6.5 minutes on two
+# cores). etcd, containerd and the CNI plugins are Debian's packages, unpacked into the cache and
+# not installed. The cluster runs in its own network, mount and pid namespaces: all its processes
+# end with the command, also when this script is killed.
+#
+# CMD gets KUBECONFIG (a cluster administrator's), KUBE_WORLD (a directory that every node
+# shares with CMD) and KUBE_HOST (an address of CMD that nodes reach; registries there on the
+# ports 5000 and 5001 are used without TLS).
+# Environment: BERTH_KUBE_CACHE (default /var/cache/berth-kube), BERTH_KUBE_MIRROR (of Debian;
+# default: the machine's), BERTH_KUBE_LOGS (a directory for the logs of the cluster).
+set -euo pipefail
+
+self=$(realpath "$0")
+here=$(dirname "$self")
+cache=${BERTH_KUBE_CACHE:-/var/cache/berth-kube}
+host=10.77.0.1                                # of the control plane and of CMD; node I is 10.77.0.10I
+packages='containerd etcd-server containernetworking-plugins' # of Debian sid: Kubernetes needs containerd 2
+
+say() { echo "kube.sh: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+# --- what is fetched and built ---
+
+# get completes the cache. Each part has its name only when it is complete.
+get() {
+	local tool version
+	[ "$(id -u)" = 0 ] || die "a cluster needs root"
+	for tool in ip iptables openssl curl runc; do command -v $tool >/dev/null || die "install $tool, then call again"; done
+	mkdir -p "$cache/bin"
+	exec 8>>"$cache/lock"
+	flock 8
+	[ -e "$cache/root" ] || unpack
+	cd "$here"
+	export CGO_ENABLED=0
+	version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+	if [ ! -x "$cache/bin/kube-$version" ]; then
+		say "building Kubernetes $version; the first time this takes 6 to 10 minutes"
+		# Without inlining and debug information the compiler has a third less to do.
+		go build -trimpath '-gcflags=all=-l -dwarf=false' -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
+			-o "$cache/bin/kube.part" .
+		mv "$cache/bin/kube.part" "$cache/bin/kube-$version"
+	fi
+	ln -sfn "kube-$version" "$cache/bin/kube"
+	go build -trimpath -ldflags '-s -w' -o "$cache/bin/pause" ./pause
+	"$cache/bin/pause" image "$cache/pause.tar"
+	exec 8>&-
+}
+
+# unpack unpacks the packages into root. The lists of apt are its own.
+unpack() {
+	local apt=$cache/apt deb options mirror
+	mirror=${BERTH_KUBE_MIRROR:-$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d | head -n 1)}
+	rm -rf "$apt" "$cache/root.part"
+	mkdir -p "$apt"/{lists/partial,cache/archives/partial,debs} "$cache/root.part"
+	touch "$apt/status"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} sid main" >"$apt/sources.list"
+	options="-q -o Dir::Etc::sourcelist=$apt/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$apt/lists
+		-o Dir::Cache=$apt/cache -o Dir::State::status=$apt/status -o APT::Sandbox::User=root"
+	apt-get $options update >&2
+	(cd "$apt/debs" && apt-get $options download $packages >&2)
+	for deb in "$apt"/debs/*.deb; do dpkg -x "$deb" "$cache/root.part"; done
+	mv "$cache/root.part" "$cache/root"
+	rm -rf "$apt"
+}
+
+# --- the cluster ---
+
+# with [-n N] CMD… runs CMD beside a cluster.
+with() {
+	local nodes=1 dir code=0
+	if [ "${1:-}" = -n ]; then
+		nodes=$2
+		shift 2
+	fi
+	[ $# -gt 0 ] || die "no command"
+	(get)
+	dir=$(mktemp -d /var/tmp/bkXXXXXX)
+	KUBE_WORLD=$dir KUBE_HOST=$host KUBE_PWD=$PWD unshare --mount --propagation private --net --pid --fork --kill-child --mount-proc \
+		"$self" inside "$nodes" "$@" &
+	local child=$!
+	# When the first process of a pid namespace ends, the kernel ends all others.
+	trap 'kill -KILL $child 2>/dev/null || true' INT TERM HUP
+	wait $child || code=$?
+	trap - INT TERM HUP
+	wait $child 2>/dev/null || true
+	cgroups remove "$(basename "$dir")"
+	rm -rf --one-file-system "$dir"
+	rmdir /var/lib/kubelet 2>/dev/null || true # the nodes' mount point
+	return $code
+}
+
+# hierarchies prints the directory of each cgroup hierarchy: many in version 1, one in version 2.
+hierarchies() {
+	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+		echo /sys/fs/cgroup
+	else
+		dirname /sys/fs/cgroup/*/cgroup.procs
+	fi
+}
+
+# cgroups add|remove NAME creates or removes a cgroup in every hierarchy.
+cgroups() {
+	local dir
+	for dir in $(hierarchies); do
+		if [ "$1" = remove ]; then
+			for _ in 1 2 3 4 5; do
+				[ -d "$dir/$2" ] || break
+				find "$dir/$2" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.3 # its processes are ending
+			done
+			continue
+		fi
+		mkdir -p "$dir/$2"
+		if [ -e "$dir/cgroup.clone_children" ] && [ -e "$dir/cpuset.cpus" ]; then
+			cat "$dir/cpuset.cpus" >"$dir/$2/cpuset.cpus"
+			cat "$dir/cpuset.mems" >"$dir/$2/cpuset.mems"
+			echo 1 >"$dir/$2/cgroup.clone_children"
+		fi
+	done
+}
+
+# inside N CMD… is the first process of the cluster's namespaces.
+inside() {
+	local nodes=$1 i code=0 kube=$cache/bin/kube
+	shift
+	mount --make-rshared / # the nodes mount over directories of their own
+	mount -t tmpfs tmpfs /run
+	mkdir -p /run/netns
+	ip link set lo up
+	ip link add kbr0 type bridge
+	ip addr add $host/24 dev kbr0
+	ip link set kbr0 up
+	cd "$KUBE_WORLD"
+	mkdir -p etc log
+	credentials "$nodes"
+	cgroups add "$(basename "$KUBE_WORLD")"
+	begin etcd "$cache/root/usr/bin/etcd" --data-dir etcd --listen-client-urls http://$host:2379 --advertise-client-urls http://$host:2379 \
+		--listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
+		--initial-cluster default=http://127.0.0.1:2380 --log-level warn --unsafe-no-fsync
+	begin apiserver "$kube" apiserver --etcd-servers=http://$host:2379 --advertise-address=$host --bind-address=$host --secure-port=6443 \
+		--service-cluster-ip-range=10.96.0.0/16 --tls-cert-file=etc/apiserver.crt --tls-private-key-file=etc/apiserver.key \
+		--client-ca-file=etc/ca.crt --kubelet-client-certificate=etc/kubelet-client.crt --kubelet-client-key=etc/kubelet-client.key \
+		--kubelet-preferred-address-types=InternalIP --service-account-key-file=etc/sa.key --service-account-signing-key-file=etc/sa.key \
+		--service-account-issuer=https://kubernetes --authorization-mode=Node,RBAC --token-auth-file=etc/tokens.csv \
+		--enable-admission-plugins=NodeRestriction --cert-dir=etc
+	await apiserver ask readyz
+	begin manager "$kube" controller-manager --kubeconfig=etc/admin.conf --service-account-private-key-file=etc/sa.key \
+		--root-ca-file=etc/ca.crt --leader-elect=false --bind-address=127.0.0.1 --cert-dir=etc
+	begin scheduler "$kube" scheduler --kubeconfig=etc/admin.conf --leader-elect=false --bind-address=127.0.0.1 --cert-dir=etc
+	for i in $(seq "$nodes"); do add_node "$i"; done
+	for i in $(seq "$nodes"); do await "node n$i" node_ready "$i"; done
+	say "Kubernetes is up with $nodes node(s) after $SECONDS s"
+	cd "$KUBE_PWD"
+	KUBECONFIG=$KUBE_WORLD/etc/admin.conf "$@" &
+	wait $! || code=$?
+	if [ -n "${BERTH_KUBE_LOGS:-}" ]; then
+		mkdir -p "$BERTH_KUBE_LOGS"
+		cp "$KUBE_WORLD"/log/* "$BERTH_KUBE_LOGS"
+	fi
+	return $code
+}
+
+# begin NAME CMD… runs a program in the background, with its log in log/NAME.
+begin() {
+	local name=$1
+	shift
+	setsid "$@" >>"log/$name" 2>&1 </dev/null &
+}
+
+# await WHAT CMD… waits until CMD succeeds.
+await() {
+	local what=$1 end=$((SECONDS + 120))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		if [ $SECONDS -ge $end ]; then
+			tail -n 20 log/* >&2
+			die "$what is not ready"
+		fi
+		sleep 0.2
+	done
+}
+
+ask() { curl -sf --max-time 5 --cacert etc/ca.crt -H 'Authorization: Bearer admin' "https://$host:6443/$1"; }
+
+node_ready() { ask "api/v1/nodes/n$1" | tr -d ' \n' | grep -q '"type":"Ready","status":"True"'; }
+
+# credentials N writes certificates, tokens and client configurations of the cluster and N nodes.
+credentials() {
+	local user nodes
+	nodes=$(seq -f node%g "$1")
+	cd etc
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.crt -days 30 -subj /CN=kube-ca 2>/dev/null
+	certificate apiserver /CN=kube-apiserver "subjectAltName=IP:$host,IP:10.96.0.1,DNS:kubernetes.default.svc
+		extendedKeyUsage=serverAuth"
+	certificate kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client extendedKeyUsage=clientAuth
+	for user in $nodes; do certificate "$user" /CN="$user" "subjectAltName=IP:10.77.0.10${user#node}
+		extendedKeyUsage=serverAuth"; done
+	openssl genrsa -out sa.key 2048 2>/dev/null
+	echo 'admin,admin,1,"system:masters"' >tokens.csv
+	for user in $nodes; do echo "$user,system:node:n${user#node},$user,\"system:nodes\"" >>tokens.csv; done
+	for user in admin $nodes; do
+		cat >"$user.conf" <<-CONFIG
+			apiVersion: v1
+			kind: Config
+			clusters: [{name: k, cluster: {server: "https://$host:6443", certificate-authority: $PWD/ca.crt}}]
+			users: [{name: u, user: {token: $user}}]
+			contexts: [{name: c, context: {cluster: k, user: u}}]
+			current-context: c
+		CONFIG
+	done
+	cd ..
+}
+
+# certificate NAME SUBJECT EXTENSIONS writes a key and a certificate.
+certificate() {
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -out "$1.csr" -subj "$2" 2>/dev/null
+	openssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -out "$1.crt" -days 30 -extfile <(echo "$3") 2>/dev/null
+}
+
+# --- a node ---
+
+# add_node I starts a node in its own network, mount and pid namespaces.
+add_node() {
+	ip netns add "kn$1"
+	ip link add "kv$1" type veth peer name eth0 netns "kn$1"
+	ip link set "kv$1" master kbr0 up
+	ip -n "kn$1" link set lo up
+	ip -n "kn$1" addr add "10.77.0.10$1/24" dev eth0
+	ip -n "kn$1" link set eth0 up
+	ip -n "kn$1" route add default via $host
+	begin "node$1" nsenter "--net=/run/netns/kn$1" unshare --pid --fork --mount --propagation private --mount-proc --uts --ipc --kill-child=KILL \
+		"$self" node "$1"
+}
+
+# node I is the first process of a node.
+node() {
+	local name=n$1 dir=$KUBE_WORLD/n$1 setting
+	mkdir -p "$dir"/{run,kubelet,containerd,cni,log,sys} /var/lib/kubelet
+	mount --bind "$dir/run" /run
+	mount --bind "$dir/kubelet" /var/lib/kubelet
+	mount --make-shared /var/lib/kubelet
+	mount --bind "$dir/log" /var/log
+	# The kubelet would change these settings of the whole machine. It finds the values that it wants.
+	for setting in vm/overcommit_memory:1 vm/panic_on_oom:0 kernel/panic:10 kernel/panic_on_oops:1 kernel/keys/root_maxkeys:1000000 kernel/keys/root_maxbytes:25000000; do
+		echo "${setting##*:}" >"$dir/sys/$(basename "${setting%%:*}")"
+		mount --bind "$dir/sys/$(basename "${setting%%:*}")" "/proc/sys/${setting%%:*}"
+	done
+	configure_node "$1" "$dir"
+	cgroups add "$(basename "$KUBE_WORLD")/$name"
+	export PATH=$cache/root/usr/sbin:$cache/root/usr/bin:$PATH
+	containerd --config "$dir/containerd.toml" >>"$KUBE_WORLD/log/containerd$1" 2>&1 &
+	for _ in $(seq 100); do
+		ctr version >/dev/null 2>&1 && break
+		sleep 0.1
+	done
+	ctr -n k8s.io images import --local "$cache/pause.tar"
+	exec "$cache/bin/kube" kubelet "--config=$dir/kubelet.yaml" "--kubeconfig=$KUBE_WORLD/etc/node$1.conf" "--hostname-override=$name" \
+		"--node-ip=10.77.0.10$1" --root-dir=/var/lib/kubelet
+}
+
+# configure_node I DIR writes the configuration of containerd, its network plugins and the kubelet.
+configure_node() {
+	local port
+	for port in 5000 5001; do
+		mkdir -p "$2/registries/$host:$port"
+		echo "server = \"http://$host:$port\"" >"$2/registries/$host:$port/hosts.toml"
+	done
+	cat >"$2/containerd.toml" <<-CONFIG
+		version = 3
+		root = "$2/containerd"
+		state = "/run/containerd"
+		[grpc]
+		address = "/run/containerd/containerd.sock"
+		[plugins."io.containerd.cri.v1.images".pinned_images]
+		sandbox = "localhost/pause:1"
+		[plugins."io.containerd.cri.v1.images".registry]
+		config_path = "$2/registries"
+		[plugins."io.containerd.cri.v1.runtime"]
+		restrict_oom_score_adj = true
+		[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+		runtime_type = "io.containerd.runc.v2"
+		[plugins."io.containerd.cri.v1.runtime".cni]
+		bin_dirs = ["$cache/root/usr/lib/cni"]
+		conf_dir = "$2/cni"
+	CONFIG
+	cat >"$2/cni/10-k.conflist" <<-CONFIG
+		{"cniVersion": "1.0.0", "name": "k", "plugins": [
+		  {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+		   "ipam": {"type": "host-local", "dataDir": "/run/ipam", "ranges": [[{"subnet": "10.88.$1.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+		  {"type": "portmap", "capabilities": {"portMappings": true}, "snat": true}]}
+	CONFIG
+	cat >"$2/kubelet.yaml" <<-CONFIG
+		kind: KubeletConfiguration
+		apiVersion: kubelet.config.k8s.io/v1beta1
+		authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: $KUBE_WORLD/etc/ca.crt}}
+		authorization: {mode: Webhook}
+		tlsCertFile: $KUBE_WORLD/etc/node$1.crt
+		tlsPrivateKeyFile: $KUBE_WORLD/etc/node$1.key
+		containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+		cgroupDriver: cgroupfs
+		cgroupRoot: /$(basename "$KUBE_WORLD")/n$1
+		failCgroupV1: false
+		failSwapOn: false
+		resolvConf: ""
+		podLogsDir: /var/log/pods
+		makeIPTablesUtilChains: false
+		evictionHard: {memory.available: 50Mi}
+		enforceNodeAllocatable: [none]
+	CONFIG
+}
+
+case ${1:-} in
+get | with | inside | node) "$@" ;;
+*)
+	sed -n '2,19p' "$self" >&2
+	exit 2
+	;;
+esac
