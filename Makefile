@@ -23,7 +23,7 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build install deb release test cover engines quota race stress soak fuzz lint lint-api ui bench demo check verify clean
+.PHONY: help run build install deb release test test-kube cover engines quota race stress soak fuzz lint lint-api ui bench demo check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,11 @@ cover: ## run the tests and show the coverage of each package; .cache/cover.html
 
 engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="bookworm trixie sid")
 	@hack/engines.sh
+
+test-kube: ## run the suite of engines on a Kubernetes cluster (the first time that takes 10 minutes)
+	@hack/docker.sh tools openssl:openssl curl:curl
+	@$(GO) vet ./runtime/kubernetes ./cmd/keeper # gets what the cluster's network cannot
+	@hack/kube/kube.sh with $(GO) test -count=1 -timeout 20m ./runtime/kubernetes
 
 quota: ## test hard limits on ext4 and XFS with project quotas
 	@hack/quota.sh

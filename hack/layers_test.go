@@ -42,6 +42,7 @@ var allowed = map[string]string{
 	"controller/remote":         "api/v1 controller store",
 	"runtime":                   "",
 	"runtime/docker":            "runtime",
+	"runtime/kubernetes":        "runtime",
 	"runtime/fake":              "runtime",
 	"runtime/conform":           "runtime",
 	"runtime/cgroup":            "runtime",
@@ -57,6 +58,7 @@ var allowed = map[string]string{
 	"controller/backup": "api/v1 controller controller/jobs store",
 
 	"api/client":       "api/v1",
+	"cmd/keeper":       "",
 	"cmd/berth/config": "api/v1 api/auth",
 	"cmd/berth/doctor": "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/volume store",
 	"cmd/berth/cli":    "api/client api/intent api/v1 cmd/berth/config cmd/berth/doctor",
@@ -71,7 +73,9 @@ var only = map[string]string{
 	"golang.org/x/crypto":         "api/auth api/sftp cmd/berth",
 	"github.com/gofiber/contrib":  "api/server/ws",
 	"github.com/valyala/fasthttp": "api/server/edge",
-	"k8s.io/client-go":            "controller",
+	"k8s.io/client-go":            "controller runtime/kubernetes", // controller uses the work queue alone
+	"k8s.io/api":                  "runtime/kubernetes",
+	"oras.land/oras-go":           "runtime/kubernetes", // resolves tags: a node pulls, and reports why not as a text alone
 	"github.com/klauspost":        "runtime/volume/archive runtime/volume/backup",
 	"github.com/bmatcuk":          "runtime/volume/backup",
 	"github.com/dsnet/compress":   "runtime/volume/archive",

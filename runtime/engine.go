@@ -1,6 +1,6 @@
 package runtime
 
-// The methods of docker.Engine and fake.Engine. Each is idempotent, so it can be
+// The methods of docker.Engine, kubernetes.Engine and fake.Engine. Each is idempotent, so it can be
 // called again after a crash. Each has its own deadline unless it streams.
 //
 //	Inspect(ctx, Name) (State, error)                 ErrNotFound
@@ -17,7 +17,8 @@ package runtime
 //	                                                  first removes one with another hash, unless it runs: ErrRunning
 //	Account(ctx, Name) (Account, error)               the user of its processes, as its image knows names
 //	Probe(ctx, Spec) error                            returns the error of a Create without creating the container
-//	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrNoAddress, ErrBadCommand, ErrMountMissing, ErrNotFound
+//	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrNoAddress, ErrBadCommand, ErrMountMissing, ErrNotFound;
+//	                                                  of an engine of many hosts also ErrStarting, ErrNoRoom, and what a Pull returns
 //	Signal(ctx, Name, signal string) error            nil if it does not run
 //	Kill(ctx, Name) error                             sends SIGKILL; returns after the exit; nil if it does not run
 //	Remove(ctx, Name) error                           ErrRunning if it runs; nil if it does not exist

@@ -26,6 +26,8 @@ var (
 	ErrNotRunning    = errors.New("container is not running")   // so it takes no input and has no statistics
 	ErrRunning       = errors.New("container is running")       // and must exit before it is removed or replaced
 	ErrStalled       = errors.New("pull made no progress")      // for the stall limit
+	ErrStarting      = errors.New("start is in progress")       // it continues: start again to wait for it
+	ErrNoRoom        = errors.New("no machine has room")        // for the limits of the spec; nothing was started
 )
 
 // CallError is the error of a call of the engine.

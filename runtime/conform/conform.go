@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,12 +62,19 @@ var (
 	Echoes     = []string{"cat"}                                                                   // prints its input, line by line
 	EatsMemory = []string{"sh", "-c", "(x=x; while true; do x=$x$x$x$x$x; done); sleep 1; exit 9"} // allocates until its child is killed
 	Ignores    = []string{"sh", "-c", "trap '' TERM; while true; do sleep 1; done"}                // ignores SIGTERM
+
+	// ShowsLimits prints the limits of its cgroup for each line of input: memory, quota and
+	// period of the processor, and pids, as the kernel writes them.
+	ShowsLimits = []string{"sh", "-c", `cd /sys/fs/cgroup; while read line; do
+		if [ -e memory.max ]; then echo $(cat memory.max cpu.max pids.max)
+		else echo $(cat memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us pids/pids.max); fi; done`}
 )
 
 // Harness is one engine and its host.
 type Harness struct {
 	Engine Engine
-	Image  string // on the host
+	Lacks  []runtime.Capability // of the engine: the suite checks that it refuses what needs them
+	Image  string               // on the host
 
 	Pullable string // in a registry, not on the host
 	Missing  string // neither on the host nor in its registry
@@ -78,7 +86,7 @@ type Harness struct {
 	Port    func(t *testing.T) int                     // returns a port that is free on 127.0.0.1
 	Occupy  func(t *testing.T, port int) (free func()) // binds a TCP port of 127.0.0.1
 
-	// These act on a container without the Engine.
+	// These act on a container without the Engine. Pause is nil for an engine that lacks it.
 	Pause   func(t *testing.T, n runtime.Name)
 	Vanish  func(t *testing.T, n runtime.Name)                    // removes it by force
 	Outside func(t *testing.T, n runtime.Name)                    // starts it
@@ -103,6 +111,7 @@ func Run(t *testing.T, h *Harness) {
 		"out of memory":             outOfMemory,
 		"mount missing":             mountMissing,
 		"port taken":                portTaken,
+		"lacking":                   lacking,
 		"update":                    update,
 		"update refused":            updateRefused,
 		"paused":                    paused,
@@ -126,6 +135,23 @@ func Run(t *testing.T, h *Harness) {
 			test(t, h)
 		})
 	}
+}
+
+// able reports whether the engine has a capability.
+func (h *Harness) able(c runtime.Capability) bool { return !slices.Contains(h.Lacks, c) }
+
+// limits returns l without the limits that the engine lacks.
+func (h *Harness) limits(l runtime.Live) runtime.Live {
+	if !h.able(runtime.CanSwap) {
+		l.Swap = 0
+	}
+	if !h.able(runtime.CanPids) {
+		l.Pids = 0
+	}
+	if !h.able(runtime.CanCpuset) {
+		l.Cpuset = ""
+	}
+	return l
 }
 
 // spec returns the spec of a new server container.

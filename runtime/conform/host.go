@@ -1,7 +1,10 @@
 package conform
 
 import (
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +39,11 @@ func portTaken(t *testing.T, h *Harness) {
 
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
 	free := h.Occupy(t, port)
+	if !h.able(runtime.CanDetectPorts) {
+		defer free()
+		require.NoError(t, h.Engine.Start(t.Context(), s.Name), "the engine has what it is said to lack")
+		return
+	}
 	require.ErrorIs(t, h.Engine.Start(t.Context(), s.Name), runtime.ErrPortTaken, "by a process of the host")
 	require.False(t, h.inspect(t, s.Name).Running)
 	free()
@@ -48,24 +56,91 @@ func portTaken(t *testing.T, h *Harness) {
 	})
 }
 
+// lacking checks that an engine refuses what it lacks, instead of storing a limit without
+// enforcing it.
+func lacking(t *testing.T, h *Harness) {
+	for c, change := range map[runtime.Capability]func(*runtime.Spec){
+		runtime.CanSwap:      func(s *runtime.Spec) { s.Live.Memory, s.Live.Swap = 64<<20, 8<<20 },
+		runtime.CanPids:      func(s *runtime.Spec) { s.Live.Pids = 50 },
+		runtime.CanCpuset:    func(s *runtime.Spec) { s.Live.Cpuset = "0" },
+		runtime.CanIOWeight:  func(s *runtime.Spec) { s.IOWeight = 100 },
+		runtime.CanNoOOMKill: func(s *runtime.Spec) { s.Live.Memory, s.Live.NoOOMKill = 64<<20, true },
+	} {
+		if h.able(c) {
+			continue
+		}
+		s := h.spec(Sleeps)
+		h.create(t, s)
+		before := h.inspect(t, s.Name)
+		changed := s
+		changed.SpecHash = "2"
+		change(&changed)
+		_, err := h.Engine.Create(t.Context(), changed)
+		require.ErrorIs(t, err, runtime.ErrInvalid, c)
+		require.ErrorContains(t, err, string(c))
+		if changed.IOWeight == 0 {
+			require.ErrorIs(t, h.Engine.Update(t.Context(), s.Name, changed.Live), runtime.ErrInvalid, c)
+		}
+		require.Equal(t, before, h.inspect(t, s.Name))
+	}
+}
+
 func update(t *testing.T, h *Harness) {
-	s := h.spec(Sleeps)
-	s.Live = runtime.Live{Memory: 64 << 20, CPU: 0.5, Pids: 50}
+	s := h.spec(ShowsLimits)
+	s.Live = h.limits(runtime.Live{Memory: 64 << 20, CPU: 0.5, Pids: 50})
 	h.createAndStart(t, s)
+	h.requireEnforced(t, s.Name)
 	before := h.inspect(t, s.Name)
-	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60}))
-	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Cpuset: "0"}))
+	change := h.limits(runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60})
+	require.NoError(t, h.Engine.Update(t.Context(), s.Name, change))
+	require.NoError(t, h.Engine.Update(t.Context(), s.Name, h.limits(runtime.Live{Cpuset: "0"})))
 	want := before
-	want.Live = runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60, Cpuset: "0"}
+	want.Live = h.limits(runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60, Cpuset: "0"})
 	require.Equal(t, want, h.inspect(t, s.Name), "the same run, other limits")
+	h.requireEnforced(t, s.Name)
 
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{CPU: 1.0 / 3}))
 	want.Live.CPU = 0.333333333
 	require.Equal(t, want, h.inspect(t, s.Name), "an engine counts billionths of a cpu")
+	h.requireEnforced(t, s.Name)
 
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Memory: 32 << 20}))
 	want.Live.Memory, want.Live.Swap = 32<<20, 0
 	require.Equal(t, want.Live, h.inspect(t, s.Name).Live, "memory and swap go together")
+	h.requireEnforced(t, s.Name)
+
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	require.Equal(t, want.Live, h.inspect(t, s.Name).Live, "the next run has the same limits")
+	h.requireEnforced(t, s.Name)
+}
+
+// requireEnforced compares the limits of a container that runs ShowsLimits with those of its
+// cgroup: a limit that is only recorded does not pass.
+func (h *Harness) requireEnforced(t *testing.T, n runtime.Name) {
+	t.Helper()
+	seen := h.inspect(t, n)
+	before := len(h.read(t, n, time.Time{}, false))
+	require.NoError(t, h.Engine.Input(t.Context(), seen.ContainerID, []byte("show\n")))
+	var fields []string
+	await(t, "the limits of a cgroup", func() bool {
+		lines := h.read(t, n, time.Time{}, false)
+		if len(lines) <= before {
+			return false
+		}
+		fields = strings.Fields(string(lines[before].Data))
+		return true
+	})
+	require.Len(t, fields, 4)
+	require.Equal(t, strconv.FormatInt(seen.Live.Memory, 10), fields[0], "bytes of memory")
+	quota, err := strconv.ParseFloat(fields[1], 64)
+	require.NoError(t, err)
+	period, err := strconv.ParseFloat(fields[2], 64)
+	require.NoError(t, err)
+	require.InDelta(t, seen.Live.CPU, quota/period, 0.001, "cores; engines count thousandths at least")
+	if h.able(runtime.CanPids) {
+		require.Equal(t, strconv.FormatInt(seen.Live.Pids, 10), fields[3], "pids")
+	}
 }
 
 func updateRefused(t *testing.T, h *Harness) {
@@ -80,6 +155,9 @@ func paused(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	h.createAndStart(t, s)
 	require.NoError(t, h.Engine.Unpause(t.Context(), s.Name))
+	if !h.able(runtime.CanPause) {
+		return
+	}
 	h.Pause(t, s.Name)
 	seen := h.inspect(t, s.Name)
 	require.True(t, seen.Paused)

@@ -35,7 +35,7 @@ func instance(t *testing.T, h *Harness) {
 func create(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	s.TTY, s.Revision, s.Incarnation, s.StopTimeout = true, 42, "5eed0001", 45*time.Second
-	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
+	s.Live = h.limits(runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"})
 	id := h.create(t, s)
 	require.NotEmpty(t, id)
 	image, err := h.Engine.ImageID(t.Context(), s.Image)

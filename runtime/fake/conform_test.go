@@ -1,6 +1,7 @@
 package fake_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,12 @@ func TestConform(t *testing.T) {
 	e.Outside.RefusePull("none", runtime.ErrImageNotFound)
 	e.Outside.RequireAuth("locked", runtime.Auth{Host: "registry.example", Username: "me", Password: "secret"})
 	e.OnStart = func(s runtime.Spec) { play(e, s) }
-	e.OnInput = func(n runtime.Name, data []byte) { e.Outside.Say(n, string(data)) }
+	e.OnInput = func(n runtime.Name, data []byte) {
+		if string(data) == "show\n" {
+			data = showLimits(t, e, n)
+		}
+		e.Outside.Say(n, string(data))
+	}
 	var ports, dirs atomic.Int64
 	host := e.Outside.Host()
 	conform.Run(t, &conform.Harness{
@@ -39,6 +45,13 @@ func TestConform(t *testing.T) {
 			return func() {}
 		},
 	})
+}
+
+// showLimits imitates conform.ShowsLimits.
+func showLimits(t *testing.T, e *fake.Engine, n runtime.Name) []byte {
+	s, err := e.Inspect(t.Context(), n)
+	require.NoError(t, err)
+	return fmt.Appendf(nil, "%d %.0f 1000000000 %d\n", s.Live.Memory, s.Live.CPU*1e9, s.Live.Pids)
 }
 
 // play imitates the suite's commands.

@@ -26,6 +26,13 @@ func StartRegistry(t testing.TB) *Registry {
 	return startRegistry(t, &Registry{Addr: freePort(t)}, "")
 }
 
+// StartRegistryAt starts a registry on an address in the test's network namespace. An empty
+// user means no authentication.
+func StartRegistryAt(t testing.TB, addr, user, password string) *Registry {
+	t.Helper()
+	return startRegistry(t, &Registry{Addr: addr, User: user, Password: password}, locked(t, user, password))
+}
+
 // StartRegistryOf starts a registry on a loopback port in the network namespace of
 // an isolated engine. An empty user means no authentication.
 func StartRegistryOf(t testing.TB, i *Isolated, port int, user, password string) *Registry {

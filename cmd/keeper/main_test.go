@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keeper")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// inPidNamespace returns a command that is the first process of a pid namespace.
+func inPidNamespace(args ...string) *exec.Cmd {
+	return exec.Command("unshare", append([]string{"--pid", "--fork", "--mount-proc", "--kill-child"}, args...)...)
+}
+
+func code(t *testing.T, err error) int {
+	t.Helper()
+	if err == nil {
+		return 0
+	}
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	return exit.ExitCode()
+}
+
+func TestRunExitsWithTheCodeOfItsCommand(t *testing.T) {
+	keeper := build(t)
+	for want, args := range map[int][]string{
+		0:   {"true"},
+		3:   {"sh", "-c", "exit 3"},
+		143: {"sh", "-c", "kill -TERM $$"},
+		126: {"/etc/passwd"},
+		127: {"no-such-program"},
+	} {
+		out, err := inPidNamespace(append([]string{keeper, "run", "--"}, args...)...).CombinedOutput()
+		require.Equal(t, want, code(t, err), "%v: %s", args, out)
+	}
+}
+
+func TestRunSetsTheHomeOfAUserWithoutOne(t *testing.T) {
+	keeper := build(t)
+	for had, want := range map[string]string{"/": "/home/container", "/root": "/root"} {
+		c := exec.Command(keeper, "run", "-home", "/home/container", "--", "sh", "-c", "echo $HOME")
+		c.Env = append(os.Environ(), "HOME="+had)
+		out, err := c.Output()
+		require.NoError(t, err)
+		require.Equal(t, want, strings.TrimSpace(string(out)))
+	}
+}
+
+// started starts a keeper whose command prints a line when it is ready.
+func started(t *testing.T, args ...string) (c *exec.Cmd, line func() string) {
+	t.Helper()
+	c = inPidNamespace(args...)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	line = func() string {
+		t.Helper()
+		var text bytes.Buffer
+		for one := make([]byte, 1); ; {
+			n, err := out.Read(one)
+			require.NoError(t, err)
+			if n == 1 && one[0] == '\n' {
+				return text.String()
+			}
+			text.Write(one[:n])
+		}
+	}
+	require.Equal(t, "ready", line())
+	return c, line
+}
+
+// inside runs a keeper in the namespaces of another, as the kubelet does.
+func inside(t *testing.T, c *exec.Cmd, args ...string) error {
+	t.Helper()
+	pid := strconv.Itoa(c.Process.Pid)
+	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
+	require.NoError(t, err)
+	out, err := exec.Command("nsenter", append([]string{"-t", strings.TrimSpace(string(children)), "-p", "-m"}, args...)...).CombinedOutput()
+	if err != nil {
+		err = errors.Join(err, errors.New(string(out)))
+	}
+	return err
+}
+
+func TestSignalReachesTheCommand(t *testing.T) {
+	keeper := build(t)
+	c, line := started(t, keeper, "run", "--", "sh", "-c", "trap 'echo hup' HUP; trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done")
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGHUP"))
+	require.Equal(t, "hup", line())
+	require.Error(t, inside(t, c, keeper, "signal", "SIGNONSENSE"))
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGINT"))
+	require.Equal(t, 7, code(t, c.Wait()))
+}
+
+func TestKillReachesEveryProcess(t *testing.T) {
+	keeper := build(t)
+	c, _ := started(t, keeper, "run", "--", "sh", "-c", "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 1000\" & echo ready; sleep 1000")
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGKILL"))
+	require.Equal(t, 137, code(t, c.Wait()))
+}
+
+func TestTermBecomesTheStopSignal(t *testing.T) {
+	keeper := build(t)
+	c, _ := started(t, keeper, "run", "-stop", "SIGINT", "--", "sh", "-c", "trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done")
+	require.NoError(t, inside(t, c, "kill", "-TERM", "1"))
+	require.Equal(t, 7, code(t, c.Wait()))
+}
+
+func TestGroupSignalReachesTheChildrenOfTheCommand(t *testing.T) {
+	keeper := build(t)
+	c, line := started(t, keeper, "run", "-group", "--", "sh", "-c",
+		"sh -c \"trap 'echo child; exit' HUP; echo ready; while true; do sleep 0.05; done\" & trap : HUP; wait; wait; sleep 1000")
+	require.NoError(t, inside(t, c, keeper, "signal", "-group", "SIGHUP"))
+	require.Equal(t, "child", line())
+}
+
+func TestZombiesAreReaped(t *testing.T) {
+	keeper := build(t)
+	c, line := started(t, keeper, "run", "--", "sh", "-c",
+		"(sleep 0.1 & exec true); echo ready; sleep 0.5; grep -c '^State:.Z' /proc/[0-9]*/status | grep -c ':1$'; sleep 1000")
+	require.Equal(t, "0", line())
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGKILL"))
+	require.Equal(t, 137, code(t, c.Wait()))
+}

@@ -1,0 +1,209 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	core1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"berth/runtime"
+)
+
+// The time limits of calls.
+const (
+	quick  = 10 * time.Second
+	listed = 30 * time.Second
+	ending = 40 * time.Second // a call that waits for an exit
+)
+
+// The client knows the kinds of core/v1 alone: a typed client set of all kinds would add 45 MB
+// to the program and 20 MiB to its memory.
+func (c *core) connect(kubeconfig string) error {
+	var config *rest.Config
+	var err error
+	if kubeconfig == "" {
+		config, err = rest.InClusterConfig()
+	} else {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return err
+	}
+	scheme := apiruntime.NewScheme()
+	if err := core1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	config.GroupVersion, config.APIPath, config.QPS = &core1.SchemeGroupVersion, "/api", -1 // berth bounds its calls itself
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.rest, c.parameters = config, apiruntime.NewParameterCodec(scheme)
+	c.client, err = rest.RESTClientFor(config)
+	return err
+}
+
+// do makes calls within a time limit, and names them in their error.
+func (c *core) do(ctx context.Context, limit time.Duration, call, object string, work func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := classify(work(limited))
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case limited.Err() != nil && !errors.Is(err, runtime.ErrInputFull):
+		err = fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	return &runtime.CallError{Call: call, Object: object, Err: err}
+}
+
+// classes are the errors of package runtime that the engine returns itself.
+var classes = []error{
+	runtime.ErrNotFound, runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrUnavailable, runtime.ErrPortTaken,
+	runtime.ErrNoAddress, runtime.ErrBadCommand, runtime.ErrMountMissing, runtime.ErrInvalid, runtime.ErrUnmanaged,
+	runtime.ErrInputFull, runtime.ErrNotRunning, runtime.ErrRunning, runtime.ErrStarting, runtime.ErrNoRoom,
+	errChanged, context.Canceled,
+}
+
+// errChanged means that a pod is not the one that the call was about: it was changed or
+// replaced since.
+var errChanged = errors.New("the pod changed")
+
+// classify wraps an error of the client in one of package runtime. An answer other than a
+// refusal says nothing about the container.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, class := range classes {
+		if errors.Is(err, class) {
+			return err
+		}
+	}
+	var class error
+	switch {
+	case apierrors.IsNotFound(err):
+		class = runtime.ErrNotFound
+	case apierrors.IsConflict(err):
+		class = errChanged
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err):
+		class = runtime.ErrInvalid
+	default:
+		class = runtime.ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", class, err)
+}
+
+func (c *core) namespaceUID(ctx context.Context) (string, error) {
+	var ns core1.Namespace
+	err := c.client.Get().Resource("namespaces").Name(c.cfg.Namespace).Do(ctx).Into(&ns)
+	return string(ns.UID), err
+}
+
+// get returns a pod of this store. One of another store is not found.
+func (c *core) get(ctx context.Context, name string) (*core1.Pod, record, error) {
+	pod := &core1.Pod{}
+	if err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(name).Do(ctx).Into(pod); err != nil {
+		return nil, record{}, classify(err)
+	}
+	r, ours := c.recordOf(pod)
+	if !ours {
+		return nil, r, errNotOurs
+	}
+	return pod, r, nil
+}
+
+func (c *core) post(ctx context.Context, pod *core1.Pod) error {
+	return c.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Body(pod).Do(ctx).Error()
+}
+
+// patch changes a pod with operations of a JSON patch. It returns errChanged if the pod of that
+// name is another one by now.
+func (c *core) patch(ctx context.Context, pod *core1.Pod, subresource string, operations ...operation) error {
+	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", pod.UID}}, operations...))
+	if err != nil {
+		return err
+	}
+	request := c.client.Patch(types.JSONPatchType).Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name)
+	if subresource != "" {
+		request = request.SubResource(subresource)
+	}
+	return classify(request.Body(body).Do(ctx).Error())
+}
+
+// operation is an operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// deletePod requests the deletion of a pod.
+func (c *core) deletePod(ctx context.Context, pod *core1.Pod, grace int64) error {
+	options := &meta.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &meta.Preconditions{UID: &pod.UID}}
+	err := c.client.Delete().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name).Body(options).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// await calls done with a pod, and again after each change, until done returns true or an
+// error. The pod is nil once it does not exist, or is another one.
+func (c *core) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod) (bool, error)) error {
+	options := meta.ListOptions{FieldSelector: "metadata.name=" + pod.Name}
+	for {
+		var list core1.PodList
+		err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").VersionedParams(&options, c.parameters).Do(ctx).Into(&list)
+		if err != nil {
+			return err
+		}
+		var current *core1.Pod
+		if len(list.Items) == 1 && list.Items[0].UID == pod.UID {
+			current = &list.Items[0]
+		}
+		if ended, err := done(current); ended || err != nil {
+			return err
+		}
+		if current == nil {
+			return runtime.ErrNotFound
+		}
+		ended, err := c.awaitEvent(ctx, list.ResourceVersion, options, done)
+		if ended || err != nil {
+			return err
+		}
+	}
+}
+
+// awaitEvent calls done with each version of a pod after a version, until the stream ends.
+func (c *core) awaitEvent(ctx context.Context, version string, options meta.ListOptions, done func(*core1.Pod) (bool, error)) (bool, error) {
+	options.ResourceVersion, options.Watch = version, true
+	events, err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").VersionedParams(&options, c.parameters).Watch(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		pod, is := event.Object.(*core1.Pod)
+		switch {
+		case !is: // the version is too old
+			return false, nil
+		case event.Type == watch.Deleted:
+			pod = nil
+		}
+		if ended, err := done(pod); ended || err != nil || pod == nil {
+			return ended, err
+		}
+	}
+	return false, ctx.Err()
+}

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	core1 "k8s.io/api/core/v1"
+
+	"berth/runtime"
+)
+
+// attempts bounds how often a call begins again after somebody else changed the pod.
+const attempts = 5
+
+// Create creates a container and does not start it. It adopts a container of the same name
+// and spec hash, and first removes one with another hash, unless that runs.
+func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
+	err = e.core.do(ctx, ending, "create", describe(s.Name), func(ctx context.Context) error {
+		pod, err := e.core.podOf(ctx, s)
+		if err != nil {
+			return err
+		}
+		return e.core.retry(ctx, func() error {
+			id, err = e.core.create(ctx, s, pod)
+			return err
+		})
+	})
+	return id, err
+}
+
+// podOf checks a spec and returns its pod.
+func (c *core) podOf(ctx context.Context, s runtime.Spec) (*core1.Pod, error) {
+	if err := requireAble(s); err != nil {
+		return nil, err
+	}
+	image, known := c.images.get(s.Image)
+	if !known {
+		return nil, fmt.Errorf("%w: %s was not resolved since berth started", runtime.ErrImageNotFound, s.Image)
+	}
+	keeper, err := c.copyKeeper()
+	if err != nil {
+		return nil, err
+	}
+	pod, err := c.build(s, image, keeper)
+	if err != nil {
+		return nil, err
+	}
+	if err := requireMounts(s.Mounts); err != nil {
+		return nil, err
+	}
+	return pod, c.bindToNode(ctx, pod, s.Ports)
+}
+
+// retry repeats work while others change the pod.
+func (c *core) retry(ctx context.Context, work func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := work()
+		if !errors.Is(classify(err), errChanged) || attempt == attempts {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// create creates a pod. The name of a pod is taken until the pod is gone, so it is the lock.
+func (c *core) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id string, err error) {
+	err = c.post(ctx, pod)
+	if !apierrors.IsAlreadyExists(err) {
+		r, _ := c.recordOf(pod)
+		return r.ContainerID, err
+	}
+	old, r, err := c.get(ctx, pod.Name)
+	switch {
+	case errors.Is(err, errNotOurs):
+		return "", fmt.Errorf("%w: pod %s", runtime.ErrUnmanaged, pod.Name)
+	case notFound(err):
+		return "", errChanged
+	case err != nil:
+		return "", err
+	case r.SpecHash == s.SpecHash && old.DeletionTimestamp == nil:
+		return r.ContainerID, nil
+	case !gated(old) && !ended(old):
+		return "", fmt.Errorf("a pod of another spec has its name: %w", runtime.ErrRunning)
+	}
+	if err := c.drop(ctx, old); err != nil {
+		return "", err
+	}
+	return "", errChanged // the name is free
+}
+
+// drop removes a pod that has no process.
+func (c *core) drop(ctx context.Context, pod *core1.Pod) error {
+	if len(pod.Finalizers) > 0 {
+		err := c.patch(ctx, pod, "", operation{Op: "remove", Path: "/metadata/finalizers"})
+		if err != nil && !notFound(err) {
+			return err
+		}
+	}
+	return c.deletePod(ctx, pod, 0)
+}
+
+// replace removes a pod that has no process, and creates its successor.
+func (c *core) replace(ctx context.Context, pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) {
+	next, err := successor(pod, r, started)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.drop(ctx, pod); err != nil {
+		return nil, err
+	}
+	for {
+		err = c.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Body(next).Do(ctx).Into(next)
+		if !apierrors.IsAlreadyExists(err) {
+			return next, err
+		}
+		// The pod is gone once the finalizer is; another one of that name is somebody else's.
+		if now, _, err := c.get(ctx, pod.Name); err == nil && now.UID != pod.UID {
+			return nil, errChanged
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// requireMounts returns ErrMountMissing if a directory does not exist: the kubelet would
+// create it, and the server would start without its files.
+func requireMounts(mounts []runtime.Mount) error {
+	for _, m := range mounts {
+		if _, err := os.Stat(m.Source); err != nil {
+			return fmt.Errorf("%w: %s", runtime.ErrMountMissing, m.Source)
+		}
+	}
+	return nil
+}
+
+// requireSources does the same for a container that was created.
+func requireSources(r record) error {
+	var mounts []runtime.Mount
+	for _, source := range r.Mounts {
+		mounts = append(mounts, runtime.Mount{Source: source})
+	}
+	return requireMounts(mounts)
+}
+
+// copyKeeper copies the keeper into the claim, once, and returns its folder there. The name
+// of the folder is a hash of the program, so that pods of an older berth keep theirs.
+func (c *core) copyKeeper() (string, error) {
+	c.keeperLock.Lock()
+	defer c.keeperLock.Unlock()
+	if c.keeperFolder != "" {
+		return c.keeperFolder, nil
+	}
+	program, err := os.ReadFile(c.cfg.Keeper)
+	if err != nil {
+		return "", fmt.Errorf("the keeper: %w", err)
+	}
+	folder := filepath.Join("keeper", hash(string(program)))
+	dir := filepath.Join(c.cfg.Volumes, folder)
+	part := filepath.Join(dir, "part")
+	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(part, program, 0o755))
+	if err == nil {
+		err = os.Rename(part, filepath.Join(dir, filepath.Base(keeperPath)))
+	}
+	if err != nil {
+		return "", fmt.Errorf("copy the keeper: %w", err)
+	}
+	c.keeperFolder = folder
+	return folder, nil
+}

@@ -1,0 +1,106 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	core1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"berth/runtime"
+)
+
+// inputLimit is how long a program may take to read an input.
+const inputLimit = 5 * time.Second
+
+// Signal sends a signal to the command of a container. It does nothing if the container does
+// not run.
+func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
+	return e.core.do(ctx, quick, "signal", describe(n), func(ctx context.Context) error {
+		pod, r, err := e.core.get(ctx, e.core.podName(n))
+		if err != nil {
+			return err
+		}
+		name := "SIG" + strings.TrimPrefix(signal, "SIG")
+		if unix.SignalNum(name) == 0 {
+			return fmt.Errorf("%w: no signal %q", runtime.ErrInvalid, signal)
+		}
+		if !running(pod) {
+			return nil
+		}
+		return e.core.signal(ctx, pod, name, r.SignalGroup)
+	})
+}
+
+// signal has the keeper in the container of a pod send a signal.
+func (c *core) signal(ctx context.Context, pod *core1.Pod, name string, group bool) error {
+	command := []string{keeperPath, "signal"}
+	if group {
+		command = append(command, "-group")
+	}
+	var out bytes.Buffer
+	options := &core1.PodExecOptions{Container: serverContainer, Command: append(command, name), Stdout: true, Stderr: true}
+	err := c.stream(ctx, pod, "exec", options, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
+	if err != nil {
+		return fmt.Errorf("%w: the keeper: %w: %s", runtime.ErrUnavailable, err, out.String())
+	}
+	return nil
+}
+
+// Input writes to the standard input of a container, and returns when the node has accepted
+// all of it. It attaches only the input, which stays open afterwards.
+func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
+	return e.core.do(ctx, quick, "input", "container "+containerID, func(ctx context.Context) error {
+		pod, _, err := e.core.getByID(ctx, containerID)
+		if err != nil {
+			return err
+		}
+		if !running(pod) {
+			return runtime.ErrNotRunning
+		}
+		limited, cancel := context.WithTimeout(ctx, inputLimit)
+		defer cancel()
+		tty := pod.Spec.Containers[0].TTY
+		options := &core1.PodAttachOptions{Container: serverContainer, Stdin: true, TTY: tty, Stdout: tty}
+		streams := remotecommand.StreamOptions{Stdin: bytes.NewReader(data), Tty: tty}
+		if tty { // a terminal has one stream for both directions
+			streams.Stdout = io.Discard
+		}
+		err = e.core.stream(limited, pod, "attach", options, streams)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case limited.Err() != nil:
+			return runtime.ErrInputFull
+		case strings.Contains(err.Error(), "container not found") || strings.Contains(err.Error(), "not running"):
+			return runtime.ErrNotRunning // the kubelet has no code for it
+		}
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	})
+}
+
+// getByID returns the pod of the current run of a container.
+func (c *core) getByID(ctx context.Context, containerID string) (*core1.Pod, record, error) {
+	pod, r, err := c.get(ctx, podOfID(containerID))
+	if err == nil && r.ContainerID != containerID {
+		err = runtime.ErrNotFound
+	}
+	return pod, r, err
+}
+
+// stream connects streams to the container of a pod, by exec or by attach.
+func (c *core) stream(ctx context.Context, pod *core1.Pod, kind string, options apiruntime.Object, streams remotecommand.StreamOptions) error {
+	url := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource(kind).VersionedParams(options, c.parameters).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(c.rest, http.MethodGet, url.String())
+	if err != nil {
+		return err
+	}
+	return executor.StreamWithContext(ctx, streams)
+}

@@ -1,0 +1,166 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/distribution/reference"
+	core1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"berth/runtime"
+)
+
+// imageCache holds the images that were resolved since berth started, by their reference.
+type imageCache struct {
+	mu     sync.Mutex // guards images
+	images map[string]resolved
+}
+
+// resolved is an image whose tag was resolved.
+type resolved struct {
+	digest string
+	ref    string // with the digest in place of the tag
+	secret string // name of the Secret with the credentials of its registry; empty: none
+}
+
+func (i *imageCache) get(ref string) (resolved, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	image, known := i.images[ref]
+	return image, known
+}
+
+func (i *imageCache) put(ref string, image resolved) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.images == nil {
+		i.images = map[string]resolved{}
+	}
+	i.images[ref] = image
+}
+
+// ImageID returns the digest to which ref was resolved by the last Pull; empty if there was
+// none since berth started.
+func (e *Engine) ImageID(_ context.Context, ref string) (string, error) {
+	image, _ := e.core.images.get(ref)
+	return image.digest, nil
+}
+
+// Pull resolves ref in its registry. A node pulls the image at the start of a container, with
+// the same credentials. There is no progress to report.
+func (e *Engine) Pull(ctx context.Context, ref string, a runtime.Auth, _ func(runtime.Progress)) error {
+	return e.core.do(ctx, listed, "pull", ref, func(ctx context.Context) error {
+		image, err := e.core.resolve(ctx, ref, a)
+		if err != nil {
+			return err
+		}
+		if a != (runtime.Auth{}) {
+			if image.secret, err = e.core.keepCredentials(ctx, a); err != nil {
+				return err
+			}
+		}
+		e.core.images.put(ref, image)
+		return nil
+	})
+}
+
+func (c *core) resolve(ctx context.Context, ref string, a runtime.Auth) (image resolved, err error) {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return image, fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+	}
+	host := reference.Domain(named)
+	repository, err := remote.NewRepository(named.Name())
+	if err != nil {
+		return image, fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+	}
+	repository.PlainHTTP = slices.Contains(c.cfg.PlainHTTP, host)
+	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
+	if a != (runtime.Auth{}) {
+		if !strings.EqualFold(host, a.Host) {
+			return image, fmt.Errorf("%w: the image is from %s, and the credentials are for %s", runtime.ErrInvalid, host, a.Host)
+		}
+		client.Credential = auth.StaticCredential(repository.Reference.Host(), auth.Credential{Username: a.Username, Password: a.Password})
+	}
+	repository.Client = client
+	descriptor, err := repository.Resolve(ctx, tagOf(named))
+	if err != nil {
+		return image, registryError(err)
+	}
+	image.digest = descriptor.Digest.String()
+	image.ref = named.Name() + "@" + image.digest
+	return image, nil
+}
+
+// tagOf returns the digest or the tag of a reference.
+func tagOf(named reference.Named) string {
+	if digested, is := named.(reference.Digested); is {
+		return digested.Digest().String()
+	}
+	return reference.TagNameOnly(named).(reference.Tagged).Tag()
+}
+
+// registryError wraps an error of a registry in one of package runtime.
+func registryError(err error) error {
+	var answer *errcode.ErrorResponse
+	class := runtime.ErrUnavailable
+	switch {
+	case errors.Is(err, context.Canceled):
+		class = context.Canceled
+	case errors.Is(err, errdef.ErrNotFound):
+		class = runtime.ErrImageNotFound
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		class = runtime.ErrDenied
+	case errors.As(err, &answer):
+		switch answer.StatusCode {
+		case http.StatusNotFound:
+			class = runtime.ErrImageNotFound
+		case http.StatusUnauthorized, http.StatusForbidden:
+			class = runtime.ErrDenied
+		}
+	}
+	return fmt.Errorf("%w: %w", class, err)
+}
+
+// keepCredentials stores credentials in a Secret, and returns its name. Pods name the Secret of
+// the credentials that their image was resolved with.
+func (c *core) keepCredentials(ctx context.Context, a runtime.Auth) (string, error) {
+	type entry struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+	}
+	host := a.Host
+	if host == "docker.io" { // the key that container engines have for Docker's own registry
+		host = "https://index.docker.io/v1/"
+	}
+	config, err := json.Marshal(map[string]map[string]entry{"auths": {host: {a.Username, a.Password}}})
+	if err != nil {
+		return "", err
+	}
+	secret := &core1.Secret{
+		ObjectMeta: meta.ObjectMeta{
+			Name:   "berth-" + hash(c.cfg.StoreID)[:8] + "-registry-" + hash(c.cfg.StoreID+string(config)),
+			Labels: map[string]string{labelStore: hash(c.cfg.StoreID)},
+		},
+		Type: core1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{core1.DockerConfigJsonKey: config},
+	}
+	err = c.client.Post().Namespace(c.cfg.Namespace).Resource("secrets").Body(secret).Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) {
+		err = nil
+	}
+	return secret.Name, err
+}

@@ -1,0 +1,133 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	core1 "k8s.io/api/core/v1"
+
+	"berth/runtime"
+)
+
+// Kill sends SIGKILL and returns after the container's exit. It does nothing if the container
+// does not run or does not exist. A start in progress is taken back.
+func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
+	err := e.core.do(ctx, ending, "kill", describe(n), func(ctx context.Context) error {
+		pod, r, err := e.core.get(ctx, e.core.podName(n))
+		switch {
+		case err != nil:
+			return err
+		case gated(pod) || ended(pod):
+			return nil
+		case !running(pod):
+			return e.core.takeBack(ctx, pod, r)
+		}
+		return e.core.kill(ctx, pod)
+	})
+	if notFound(err) {
+		return nil
+	}
+	return err
+}
+
+// kill ends a pod that runs. An exec needs a process in the container: where the container
+// has no room for one, the pod is deleted, which loses its log.
+func (c *core) kill(ctx context.Context, pod *core1.Pod) error {
+	if err := c.signal(ctx, pod, "SIGKILL", false); err != nil {
+		c.log.Warn("an exec could not kill a container: its pod is deleted", "pod", pod.Name, "err", err)
+		return c.end(ctx, pod)
+	}
+	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+}
+
+// Remove removes a container that does not run. It does nothing if the container does not
+// exist. Host directories that it mounts stay.
+func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
+	err := e.core.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
+		return e.core.retry(ctx, func() error {
+			pod, _, err := e.core.get(ctx, e.core.podName(n))
+			if err != nil {
+				return err
+			}
+			if !gated(pod) && !ended(pod) {
+				return runtime.ErrRunning
+			}
+			if err := e.core.drop(ctx, pod); err != nil {
+				return err
+			}
+			return e.core.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil, nil })
+		})
+	})
+	if notFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Update changes the limits of a container, running or not. 0 leaves a limit unchanged.
+func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
+	return e.core.do(ctx, ending, "update", describe(n), func(ctx context.Context) error {
+		return e.core.retry(ctx, func() error {
+			pod, r, err := e.core.get(ctx, e.core.podName(n))
+			if err != nil {
+				return err
+			}
+			if err := requireLive(l); err != nil {
+				return err
+			}
+			return e.core.update(ctx, pod, r, l)
+		})
+	})
+}
+
+func (c *core) update(ctx context.Context, pod *core1.Pod, r record, l runtime.Live) error {
+	live := rounded(runtime.Live{Memory: cmp.Or(l.Memory, r.Live.Memory), CPU: cmp.Or(l.CPU, r.Live.CPU)})
+	if live == r.Live {
+		return nil
+	}
+	if (live.Memory > 0) != (r.Live.Memory > 0) || (live.CPU > 0) != (r.Live.CPU > 0) {
+		return fmt.Errorf("%w: a limit cannot be added to a container", runtime.ErrInvalid)
+	}
+	if !ended(pod) {
+		want := c.resources(live)
+		if err := c.patch(ctx, pod, "resize", operation{"replace", "/spec/containers/0/resources", want}); err != nil {
+			return err
+		}
+		if err := c.awaitResize(ctx, pod, want); err != nil {
+			return err
+		}
+	}
+	r.Live = live
+	text, err := r.text()
+	if err != nil {
+		return err
+	}
+	change := []operation{{"replace", "/metadata/annotations/berth.io~1record", text}}
+	return c.patch(ctx, pod, "", change...)
+}
+
+// awaitResize waits until the node has applied new limits to a pod that runs.
+func (c *core) awaitResize(ctx context.Context, pod *core1.Pod, want core1.ResourceRequirements) error {
+	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) {
+		if now == nil {
+			return false, runtime.ErrNotFound
+		}
+		for _, condition := range now.Status.Conditions {
+			if condition.Type == core1.PodResizePending && condition.Reason == core1.PodReasonInfeasible {
+				return false, fmt.Errorf("%w: %s", runtime.ErrInvalid, condition.Message)
+			}
+		}
+		if !running(now) {
+			return true, nil
+		}
+		applied := now.Status.ContainerStatuses[0].Resources
+		return applied != nil && applied.Limits.Memory().Equal(*want.Limits.Memory()) && applied.Limits.Cpu().Equal(*want.Limits.Cpu()), nil
+	})
+}
+
+// Unpause does nothing: the engine has no way to pause a container.
+func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
+	_, err := e.Inspect(ctx, n)
+	return err
+}

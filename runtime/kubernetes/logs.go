@@ -1,0 +1,141 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	core1 "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth/runtime"
+)
+
+// maxPart is the length of the parts of a long line, in bytes. Docker's are as long.
+const maxPart = 16 << 10
+
+// Logs calls each with the lines after since of the run of t. Unless t.Ended, it follows the
+// output until the container exits. The node keeps the log of the current run alone, and of
+// that only what was not rotated: whoever is away longer has a gap.
+//
+// A stream that ends without an error does not mean an exit: the kubelet may have been
+// restarted. If the run continues, Logs returns ErrUnavailable.
+func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
+	pod, err := e.core.podOfRun(ctx, t)
+	if err != nil || pod == nil {
+		return err
+	}
+	if err := e.core.readLog(ctx, pod, !t.Ended, since, each); err != nil || t.Ended {
+		return err
+	}
+	now, err := e.core.podOfRun(ctx, t)
+	if err == nil && now != nil && !ended(now) {
+		// The stream ends slightly before the kubelet reports the exit.
+		err = e.core.do(ctx, quick, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
+			return e.core.await(ctx, now, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+		})
+	}
+	if notFound(err) {
+		return nil
+	}
+	return err
+}
+
+// podOfRun returns the pod of a run; nil if the run has no output: it was not started, or
+// another run has followed it.
+func (c *core) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod, err error) {
+	err = c.do(ctx, startLimit, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
+		if pod, _, err = c.getByID(ctx, t.ContainerID); err != nil {
+			return err
+		}
+		if gated(pod) {
+			pod = nil
+			return nil
+		}
+		// The kubelet refuses the log of a container that does not exist yet.
+		err := c.await(ctx, pod, func(now *core1.Pod) (bool, error) {
+			if now == nil {
+				return false, runtime.ErrNotFound
+			}
+			pod = now
+			return running(now) || ended(now), nil
+		})
+		if err == nil && !t.StartedAt.IsZero() && !startedAt(pod).Equal(t.StartedAt) {
+			pod = nil
+		}
+		return err
+	})
+	return pod, err
+}
+
+// readLog reads one stream to its end.
+func (c *core) readLog(ctx context.Context, pod *core1.Pod, follow bool, since time.Time, each func(runtime.Line) error) error {
+	options := &core1.PodLogOptions{Container: serverContainer, Follow: follow, Timestamps: true}
+	if !since.IsZero() { // the parameter has whole seconds
+		options.SinceTime = &meta.Time{Time: since.Truncate(time.Second)}
+	}
+	stream, err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
+		VersionedParams(options, c.parameters).Stream(ctx)
+	if err == nil {
+		defer stream.Close()
+		err = readLines(stream, pod.Spec.Containers[0].TTY, func(l runtime.Line) error {
+			if !l.Time.After(since) {
+				return nil
+			}
+			return each(l)
+		})
+	} else {
+		err = errBroken{err}
+	}
+	var broken errBroken
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &broken):
+		return fmt.Errorf("logs of pod %s: %w: %w", pod.Name, runtime.ErrUnavailable, broken.error)
+	}
+	return err
+}
+
+// errBroken is an error of a stream, not of the function that takes its lines.
+type errBroken struct{ error }
+
+// readLines calls each with the lines of a log, which begin with a time. The time of a long
+// line is that of all its parts.
+func readLines(stream io.Reader, tty bool, each func(runtime.Line) error) error {
+	r := bufio.NewReaderSize(stream, maxPart)
+	var at time.Time
+	begins := true
+	for {
+		data, err := r.ReadSlice('\n')
+		if errors.Is(err, io.EOF) && len(data) == 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
+			return errBroken{err}
+		}
+		if begins {
+			text, rest, _ := bytes.Cut(data, []byte(" "))
+			t, err := time.Parse(time.RFC3339Nano, string(text))
+			if err != nil {
+				return errBroken{fmt.Errorf("a line without a time: %q", data)}
+			}
+			at, data = t, rest
+		}
+		complete := bytes.HasSuffix(data, []byte("\n"))
+		data = bytes.TrimSuffix(data, []byte("\n"))
+		if tty && complete {
+			data = bytes.TrimSuffix(data, []byte("\r"))
+		}
+		if err := each(runtime.Line{Time: at, Data: bytes.Clone(data), Partial: !complete}); err != nil {
+			return err
+		}
+		begins = complete
+	}
+}

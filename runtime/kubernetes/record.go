@@ -1,0 +1,93 @@
+package kubernetes
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	core1 "k8s.io/api/core/v1"
+
+	"berth/runtime"
+)
+
+// The label, the annotations, the gate and the finalizer of the pods of a store.
+const (
+	labelStore       = "berth.io/store"
+	annotationRecord = "berth.io/record"
+	annotationStart  = "berth.io/started"
+	gate             = "berth.io/start"
+	finalizer        = "berth.io/observed"
+	serverContainer  = "server" // name of a pod's container
+)
+
+// errNotOurs means that a pod without this store's label has the name.
+var errNotOurs = fmt.Errorf("%w: another has its name", runtime.ErrNotFound)
+
+// record is what the engine stores in a pod beside Kubernetes' own fields. Ids and labels of
+// clients are longer than a label's value may be, so an annotation holds them.
+type record struct {
+	ID, Role    string
+	ContainerID string // the pods of all runs of a container have the same
+	ImageID     string
+	SpecHash    string
+	Revision    uint64            `json:",omitempty"`
+	Incarnation string            `json:",omitempty"`
+	Live        runtime.Live      // the limits in force; Kubernetes counts thousandths of a processor
+	Mounts      []string          `json:",omitempty"` // directories of the host that it mounts
+	StopSignal  string            `json:",omitempty"`
+	StopTimeout time.Duration     `json:",omitempty"`
+	SignalGroup bool              `json:",omitempty"`
+	Labels      map[string]string `json:",omitempty"` // of the client
+	Last        *run              `json:",omitempty"` // the last run that exited, of an earlier pod
+}
+
+// run is a run of a container.
+type run struct {
+	StartedAt, FinishedAt time.Time
+	ExitCode              int
+	OOMKilled             bool
+}
+
+func (r record) name() runtime.Name { return runtime.Name{ID: r.ID, Role: runtime.Role(r.Role)} }
+
+func (r record) text() (string, error) {
+	text, err := json.Marshal(r)
+	return string(text), err
+}
+
+// recordOf returns the record of a pod. It reports false for a pod of another store.
+func (c *core) recordOf(pod *core1.Pod) (r record, ours bool) {
+	if pod.Labels[labelStore] != hash(c.cfg.StoreID) || json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &r) != nil {
+		return r, false
+	}
+	return r, c.podName(r.name()) == pod.Name
+}
+
+// hash shortens a text to what fits into a name or a label.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// podName returns the name of the pod of n, a lock for its creation.
+func (c *core) podName(n runtime.Name) string {
+	return "berth-" + hash(c.cfg.StoreID)[:8] + "-" + string(n.Role) + "-" + hash(n.ID)
+}
+
+// newContainerID returns an id for a container. It begins with the name of its pods.
+func (c *core) newContainerID(n runtime.Name) string {
+	return c.podName(n) + "." + strings.ToLower(rand.Text()[:12])
+}
+
+// podOfID returns the name of the pods of a container.
+func podOfID(containerID string) string {
+	name, _, _ := strings.Cut(containerID, ".")
+	return name
+}
+
+// describe returns the name for errors and logs.
+func describe(n runtime.Name) string { return string(n.Role) + " container " + n.ID }

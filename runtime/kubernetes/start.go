@@ -1,0 +1,198 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	core1 "k8s.io/api/core/v1"
+
+	"berth/runtime"
+)
+
+// startLimit is how long Start waits for a container to run. A pull may take longer.
+const startLimit = 20 * time.Second
+
+// Start starts a container and waits until it runs or has exited. It returns ErrStarting if
+// that takes longer than startLimit: the start continues, and another Start waits again.
+func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
+	return e.core.do(ctx, startLimit+ending, "start", describe(n), func(ctx context.Context) error {
+		return e.core.retry(ctx, func() error {
+			pod, r, err := e.core.get(ctx, e.core.podName(n))
+			if err != nil {
+				return err
+			}
+			return e.core.start(ctx, pod, r)
+		})
+	})
+}
+
+func (c *core) start(ctx context.Context, pod *core1.Pod, r record) (err error) {
+	if running(pod) {
+		return nil
+	}
+	now := time.Now()
+	switch {
+	case ended(pod):
+		if err := requireSources(r); err != nil {
+			return err
+		}
+		if pod, err = c.replace(ctx, pod, r, now); err != nil {
+			return err
+		}
+	case gated(pod):
+		if err := requireSources(r); err != nil {
+			return err
+		}
+		err := c.patch(ctx, pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"},
+			operation{"add", "/metadata/annotations/berth.io~1started", now.UTC().Format(time.RFC3339Nano)})
+		if err != nil {
+			return err
+		}
+	}
+	return c.awaitStart(ctx, pod, r)
+}
+
+// awaitStart waits until a pod that was started runs or has exited. A pod that cannot start is
+// replaced by one with the gate: otherwise it would start by itself once the cause is gone.
+func (c *core) awaitStart(ctx context.Context, pod *core1.Pod, r record) error {
+	waiting := "it was not scheduled yet"
+	limited, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	var failed *core1.Pod
+	var cause error
+	err := c.await(limited, pod, func(now *core1.Pod) (bool, error) {
+		if now == nil {
+			return false, runtime.ErrNotFound
+		}
+		if w := containerState(now).Waiting; w != nil {
+			waiting = w.Reason + " " + w.Message
+		}
+		if cause = startError(now); cause != nil {
+			failed = now
+			return true, nil
+		}
+		return running(now) || ended(now), nil
+	})
+	switch {
+	case failed != nil:
+		return errors.Join(cause, c.takeBack(ctx, failed, r))
+	case err != nil && ctx.Err() == nil && limited.Err() != nil:
+		return fmt.Errorf("%w: %s", runtime.ErrStarting, waiting)
+	}
+	return err
+}
+
+// startError returns why a pod cannot start; nil if it has started or may still start.
+func startError(pod *core1.Pod) error {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type != core1.PodScheduled || condition.Status != core1.ConditionFalse || condition.Reason != core1.PodReasonUnschedulable {
+			continue
+		}
+		if strings.Contains(condition.Message, "free ports") { // the scheduler has no reason for it
+			return fmt.Errorf("%w: %s", runtime.ErrPortTaken, condition.Message)
+		}
+		return fmt.Errorf("%w: %s", runtime.ErrNoRoom, condition.Message)
+	}
+	s := containerState(pod)
+	if t := s.Terminated; t != nil {
+		if strings.HasPrefix(t.Message, "keeper: ") || t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
+			return fmt.Errorf("%w: %s", runtime.ErrBadCommand, t.Message)
+		}
+		return nil
+	}
+	if s.Waiting == nil {
+		return nil
+	}
+	switch s.Waiting.Reason {
+	case "ErrImagePull", "ImagePullBackOff":
+		return fmt.Errorf("%w: %s", pullClass(s.Waiting.Message), s.Waiting.Message)
+	case "InvalidImageName", "CreateContainerConfigError", "CreateContainerError":
+		return fmt.Errorf("%w: %s: %s", runtime.ErrInvalid, s.Waiting.Reason, s.Waiting.Message)
+	}
+	return nil
+}
+
+// pullClass classifies the kubelet's text about a pull that failed: it has no code.
+func pullClass(text string) error {
+	switch {
+	case strings.Contains(text, "not found"):
+		return runtime.ErrImageNotFound
+	case strings.Contains(text, "denied") || strings.Contains(text, "nauthorized"):
+		return runtime.ErrDenied
+	}
+	return runtime.ErrUnavailable
+}
+
+// takeBack replaces a pod that did not start by one with the gate. A pod on a node is deleted
+// with a grace period, because its container may have been created meanwhile.
+func (c *core) takeBack(ctx context.Context, pod *core1.Pod, r record) error {
+	if err := c.end(ctx, pod); err != nil {
+		return err
+	}
+	if containerState(pod).Terminated != nil { // a command that could not be run is a run
+		return nil
+	}
+	_, err := c.replace(ctx, pod, r, time.Time{})
+	return err
+}
+
+// end deletes a pod and waits until it has no process. The finalizer keeps the pod.
+func (c *core) end(ctx context.Context, pod *core1.Pod) error {
+	if ended(pod) {
+		return nil
+	}
+	grace := int64(1)
+	if pod.Spec.NodeName == "" {
+		grace = 0
+	}
+	if err := c.deletePod(ctx, pod, grace); err != nil {
+		return err
+	}
+	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+}
+
+// bindToNode binds a pod with ports to the node that has their address.
+func (c *core) bindToNode(ctx context.Context, pod *core1.Pod, ports []runtime.Port) error {
+	var wanted string
+	for _, p := range ports {
+		if p.Port == kubeletPort {
+			return fmt.Errorf("%w: port %d is the kubelet's", runtime.ErrInvalid, p.Port)
+		}
+		ip, err := netip.ParseAddr(p.IP)
+		if err != nil {
+			return fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+		}
+		if !ip.IsUnspecified() && !ip.IsLoopback() { // every node has those
+			wanted = p.IP
+		}
+	}
+	if wanted == "" {
+		return nil
+	}
+	var nodes core1.NodeList
+	if err := c.client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		for _, address := range node.Status.Addresses {
+			if address.Address == wanted {
+				pod.Spec.Affinity = onNode(node.Name)
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: no node has %s", runtime.ErrNoAddress, wanted)
+}
+
+func onNode(name string) *core1.Affinity {
+	term := core1.NodeSelectorTerm{MatchFields: []core1.NodeSelectorRequirement{
+		{Key: "metadata.name", Operator: core1.NodeSelectorOpIn, Values: []string{name}},
+	}}
+	return &core1.Affinity{NodeAffinity: &core1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &core1.NodeSelector{NodeSelectorTerms: []core1.NodeSelectorTerm{term}},
+	}}
+}
