@@ -144,7 +144,8 @@ func (n *node) pullSpace() error {
 	if reserve = max(reserve, space.Total/10); space.Total == 0 || space.Free >= reserve {
 		return nil
 	}
-	return fmt.Errorf("%w: the disk of Docker has %d MiB free, and a pull needs %d (docker.pull_reserve)", engine.ErrNoSpace, space.Free>>20, reserve>>20)
+	return fmt.Errorf("%w: the disk of Docker has %.1f GiB free, and a pull needs %.1f GiB (docker.pull_reserve)", engine.ErrNoSpace,
+		float64(space.Free)/(1<<30), float64(reserve)/(1<<30))
 }
 
 // pause waits for d, or until ctx ends.

@@ -123,23 +123,18 @@ func newBackupList(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := listing{raw: d.raw, names: names(list, func(b client.Backup) string { return b.BackupID })}
-		l.fill = func(t *table) { tableOfBackups(t, list) }
-		return l, nil
+		return listOf(d, list, "There are no backups.", func(b client.Backup) string { return b.BackupID },
+			[]string{"BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED", "TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE"}, backupRow), nil
 	})
 }
 
-func tableOfBackups(t *table, list []client.Backup) {
-	t.head("BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED",
-		"TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE")
-	for _, b := range list {
-		state := string(b.State)
-		if b.State == v1.JobRunning && b.Progress.Total > 0 {
-			state = fmt.Sprintf("running %d%%", 100*b.Progress.Bytes/max(b.Progress.Total, b.Progress.Bytes))
-		}
-		t.row(b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(orZero(b.Size))),
-			date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), string(b.Checksum), b.Message)
+func backupRow(b client.Backup) []string {
+	state := string(b.State)
+	if b.State == v1.JobRunning && b.Progress.Total > 0 {
+		state = fmt.Sprintf("running %d%%", 100*b.Progress.Bytes/max(b.Progress.Total, b.Progress.Bytes))
 	}
+	return []string{b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(orZero(b.Size))),
+		date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), string(b.Checksum), b.Message}
 }
 
 func newBackupRestore(c *connector) *cobra.Command {
@@ -199,7 +194,7 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 		case b.State != v1.JobCompleted:
 			return "", true, fmt.Errorf("%s: the backup failed: %s", id, b.Message)
 		}
-		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %d files, %d skipped", id, units.BytesSize(float64(orZero(b.Size))), orZero(b.Files), b.SkippedTotal)
+		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %s, %d skipped", id, units.BytesSize(float64(orZero(b.Size))), count(int(orZero(b.Files)), "file"), b.SkippedTotal)
 	}))
 }
 

@@ -191,6 +191,8 @@ func (d *daemon) explain(err error) error {
 		return withCode(codeOf(err), fmt.Errorf("%w: the daemon cannot write its store; berth doctor names the cause", err))
 	case errors.Is(err, v1.ErrBackupNotFound):
 		return withCode(codeOf(err), fmt.Errorf("%w; berth backup list shows the ids of backups", err))
+	case errors.Is(err, v1.ErrPortNotInPool):
+		return withCode(codeOf(err), fmt.Errorf("%w; berth ports add adds it", err))
 	case status != 0, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrNotBerth):

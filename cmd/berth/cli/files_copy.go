@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -401,17 +400,11 @@ type copied struct {
 }
 
 func (c copied) print(cmd *cobra.Command) error {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return err
+	text := fmt.Sprintf("copied %s to %s: %s, %s", c.From, c.To, count(c.Files, "file"), units.BytesSize(float64(c.Bytes)))
+	if c.Links > 0 {
+		text += fmt.Sprintf("; %s left out", count(c.Links, "link"))
 	}
-	return show(cmd, raw, nil, func(t *table) {
-		text := fmt.Sprintf("copied %s to %s: %s, %s", c.From, c.To, count(c.Files, "file"), units.BytesSize(float64(c.Bytes)))
-		if c.Links > 0 {
-			text += fmt.Sprintf("; %s left out", count(c.Links, "link"))
-		}
-		t.line(text)
-	})
+	return answer(cmd, c, printable(text))
 }
 
 // count returns a number of things, such as "1 file" or "2 files".

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -101,11 +100,7 @@ func newStoreBackup(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(map[string]any{"file": args[0], "size": size})
-		if err != nil {
-			return err
-		}
-		return printDone(cmd, raw, args[0], "%s: %s", args[0], units.BytesSize(float64(size)))
+		return answer(cmd, map[string]any{"file": args[0], "size": size}, args[0]+": "+units.BytesSize(float64(size)))
 	}))
 }
 
@@ -153,15 +148,11 @@ func newStoreRestore(c *connector, restore storeRestorer) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		raw, err := json.Marshal(map[string]string{"data_path": path, "kept": kept})
-		if err != nil {
-			return err
-		}
 		text := fmt.Sprintf("%s: the store is restored", path)
 		if kept != "" {
 			text += "; the one before is " + kept
 		}
-		return printDone(cmd, raw, path, "%s", text)
+		return answer(cmd, map[string]string{"data_path": path, "kept": kept}, text)
 	}
 	return cmd
 }
@@ -196,14 +187,11 @@ func newFirewallClean(c *connector, remove ruleRemover) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(map[string]bool{"changed": changed})
-		if err != nil {
-			return err
-		}
+		text := "there are no firewall rules of this daemon"
 		if changed {
-			return printDone(cmd, raw, "", "the firewall rules are removed")
+			text = "the firewall rules are removed"
 		}
-		return printDone(cmd, raw, "", "there are no firewall rules of this daemon")
+		return answer(cmd, map[string]bool{"changed": changed}, text)
 	}
 	return cmd
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -25,20 +26,15 @@ func newPortsCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := listing{raw: d.raw, names: names(list, func(p client.PoolPort) string { return p.String() })}
-		l.fill = func(t *table) {
-			t.head("ADDRESS", "PROTOCOL", "IN USE", "CONTAINER",
-				"FIREWALL")
-			for _, p := range list {
+		return listOf(d, list, "There are no ports; berth ports add adds some.", client.PoolPort.String,
+			[]string{"ADDRESS", "PROTOCOL", "IN USE", "CONTAINER", "FIREWALL"},
+			func(p client.PoolPort) []string {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {
 					rule += ": " + string(p.Firewall.Reason)
 				}
-				t.row(net.JoinHostPort(p.IP, strconv.Itoa(p.Port)), p.Protocol, map[bool]string{true: "yes", false: "no"}[p.InUse],
-					string(p.Container), rule)
-			}
-		}
-		return l, nil
+				return []string{net.JoinHostPort(p.IP, strconv.Itoa(p.Port)), p.Protocol, map[bool]string{true: "yes", false: "no"}[p.InUse], string(p.Container), rule}
+			}), nil
 	})
 	cmd.AddCommand(newPortsAdd(c), newPortsDelete(c))
 	return cmd
@@ -101,21 +97,23 @@ func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) err
 	for port := range set.All() {
 		ports = append(ports, client.PortRef{IP: ip, Port: port, Protocol: protocol})
 	}
-	var claimed []v1.ClaimedPort
+	total := client.DeletedPorts{Skipped: []v1.ClaimedPort{}}
 	for batch := range slices.Chunk(ports, deleteBatch) {
 		result, err := d.Ports().DeleteAll(cmd.Context(), batch)
-		if err == nil {
-			err = printDone(cmd, d.raw, ip+" "+ranges, "%d deleted", result.Count)
-		}
 		if err != nil {
 			return err
 		}
-		claimed = append(claimed, result.Skipped...)
+		total.Count += result.Count
+		total.Skipped = append(total.Skipped, result.Skipped...)
 	}
-	if len(claimed) > 0 {
-		first := claimed[0]
-		return fmt.Errorf("containers use %d of these ports, which were not deleted: the first is %d/%s, used by %s",
-			len(claimed), first.Port, first.Protocol, first.Container)
+	raw, err := json.Marshal(total)
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := printDone(cmd, raw, ip+" "+ranges, "%d deleted", total.Count); err != nil || len(total.Skipped) == 0 {
+		return err
+	}
+	first := total.Skipped[0]
+	return fmt.Errorf("containers use %d of these ports, which were not deleted: the first is %d/%s, used by %s",
+		len(total.Skipped), first.Port, first.Protocol, first.Container)
 }

@@ -144,6 +144,17 @@ type listing struct {
 	err   error // the result of the command, after it has printed
 }
 
+// listOf returns the listing of the objects in the last response. none is the sentence if
+// there are none, and row returns the cells of one below the titles of heads.
+func listOf[T any](d *daemon, list []T, none string, name func(T) string, heads []string, row func(T) []string) listing {
+	return listing{raw: d.raw, names: names(list, name), none: none, fill: func(t *table) {
+		t.head(heads...)
+		for _, one := range list {
+			t.row(row(one)...)
+		}
+	}}
+}
+
 // itemsOf returns the items of a field of a response, which the client has decoded before.
 func itemsOf(raw []byte, field string) []json.RawMessage {
 	var body map[string]json.RawMessage

@@ -74,10 +74,14 @@ func run(t *testing.T, do func(ctx context.Context) error) (stop, wait func() er
 // TestEmptyLists print a sentence on standard error, and JSON on standard output.
 func TestEmptyLists(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{"GET /volumes": `200 {"volumes":[]}`, "GET /volumes?label=a%3Db": `200 {"volumes":[]}`,
+		"GET /network/ports": `200 {"ports":[]}`, "GET /auth/tokens": `200 {"tokens":[]}`, "GET /backups": `200 {"backups":[]}`,
 		"GET /readyz": "200 {}", "GET /events?since=99999&limit=1000": `200 {"events":[],"newest":3}`,
 		"GET /events?type=pull&last=50": `200 {"events":[],"newest":3}`})
 	for args, want := range map[string]string{
 		"volumes":              "There are no volumes.\n",
+		"ports":                "There are no ports; berth ports add adds some.\n",
+		"token list":           "There are no tokens but that of the configuration.\n",
+		"backup list":          "There are no backups.\n",
 		"volumes -l a=b":       "There are no volumes with the label a=b.\n",
 		"events --since 99999": "There are no such events.\n",
 		"events --type pull":   "There are no such events.\n",
@@ -113,6 +117,15 @@ func TestTimesAreLocalWithTheirZone(t *testing.T) {
 	out, _, err = command(t, f.env(), "token", "list", "-o", "json")
 	require.NoError(t, err)
 	require.Contains(t, out, "2026-11-22T23:30:00Z")
+}
+
+// TestDeletedPortsAreOneResult: a range of more ports than one request names has one result.
+func TestDeletedPortsAreOneResult(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"POST /network/ports/bulk-delete": `200 {"deleted_count":3,"skipped":[]}`})
+	out, _, err := command(t, f.env(), "ports", "delete", "::", "1-4001")
+	require.NoError(t, err)
+	require.Len(t, f.seen(), 2)
+	require.Equal(t, "6 deleted\n", out)
 }
 
 func TestAge(t *testing.T) {

@@ -89,19 +89,12 @@ func newTokenList(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := listing{raw: d.raw, names: names(tokens, func(k client.Token) string { return k.ID })}
-		l.fill = func(t *table) {
-			t.head("TOKEN", "NAME", "SCOPES", "CONTAINERS",
-				"EXPIRES", "PARENT*", "SSH KEYS*")
-			for _, k := range tokens {
-				scopes := make([]string, len(k.Scopes))
-				for i, s := range k.Scopes {
-					scopes[i] = string(s)
-				}
-				t.row(k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), string(k.Parent), strings.Join(k.SSHKeys, ","))
-			}
-		}
-		return l, nil
+		return listOf(d, tokens, "There are no tokens but that of the configuration.", func(k client.Token) string { return k.ID },
+			[]string{"TOKEN", "NAME", "SCOPES", "CONTAINERS", "EXPIRES", "PARENT*", "SSH KEYS*"},
+			func(k client.Token) []string {
+				scopes := names(k.Scopes, func(s v1.Scope) string { return string(s) })
+				return []string{k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), string(k.Parent), strings.Join(k.SSHKeys, ",")}
+			}), nil
 	})
 }
 

@@ -26,17 +26,12 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := listing{raw: d.raw, names: names(list, func(v client.Volume) string { return v.VolumeID })}
-		l.none = "There are no volumes" + labelText(labels) + "."
-		l.fill = func(t *table) {
-			t.head("VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED",
-				"PATH*")
-			for _, v := range list {
-				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","), strconv.FormatBool(v.Ready),
-					date(time.Unix(v.CreatedAt, 0)), v.Path)
-			}
-		}
-		return l, nil
+		return listOf(d, list, "There are no volumes"+labelText(labels)+".", func(v client.Volume) string { return v.VolumeID },
+			[]string{"VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED", "PATH*"},
+			func(v client.Volume) []string {
+				return []string{v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
+					strconv.FormatBool(v.Ready), date(time.Unix(v.CreatedAt, 0)), v.Path}
+			}), nil
 	})
 	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only volumes with this label, name=value or name; can be repeated")
 	cmd.AddCommand(newVolumesCreate(c), newVolumesChange(c), newVolumesDelete(c))
