@@ -168,7 +168,27 @@ func (d *document) operation(o server.Operation) {
 			d.add(key, "'"+status+"': {$ref: '#/components/responses/"+refusals[status]+"'}")
 		}
 	}
+	for i := 0; i < len(responses.Content); i += 2 {
+		d.headers(o, responses.Content[i], responses.Content[i+1])
+	}
 	d.bodies(name, o, node)
+}
+
+// headers adds the headers of an answer that is not a component.
+func (d *document) headers(o server.Operation, status, answer *yaml.Node) {
+	if ref, _ := find(answer, "$ref"); ref != nil || answer.Style&yaml.FlowStyle != 0 {
+		return
+	}
+	lines := []string{"X-Request-Id: {$ref: '#/components/headers/RequestId'}"}
+	if o.Idempotent && status.Value[0] == '2' {
+		lines = append(lines, "Idempotent-Replayed: {$ref: '#/components/headers/IdempotentReplayed'}")
+	}
+	key, _ := find(answer, "headers")
+	if key == nil {
+		d.add(status, "headers:")
+		key = &yaml.Node{Line: status.Line, Column: status.Column + 2}
+	}
+	d.add(key, lines...)
 }
 
 // bodies completes the schemas of the bodies of an operation.
