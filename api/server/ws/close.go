@@ -61,17 +61,16 @@ func (k *socket) sendClose() {
 // hangUp closes the connection. If gently is set it lingers, so that the close
 // frame arrives.
 func (k *socket) hangUp(gently bool) {
-	c := k.below()
-	if own, can := c.(interface{ SetLinger(bool) }); can {
+	if own, can := k.conn.(interface{ SetLinger(bool) }); can {
 		own.SetLinger(gently)
 	}
-	_ = c.Close()
+	_ = k.conn.Close()
 }
 
-// below returns the connection below that of a hijacked request, whose own Close
-// does nothing until the handler returns.
-func (k *socket) below() net.Conn {
-	c := k.ws.NetConn()
+// below returns the connection below that of a hijacked request, whose own Close does nothing until
+// the handler returns. From then on fasthttp uses the hijacked one for another client.
+func below(ws *websocket.Conn) net.Conn {
+	c := ws.NetConn()
 	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
 		return hijacked.UnsafeConn()
 	}
@@ -80,7 +79,7 @@ func (k *socket) below() net.Conn {
 
 // keepLittle bounds the kernel's send buffer, so that a slow client is noticed early.
 func (k *socket) keepLittle() {
-	if c, can := k.below().(interface{ SetWriteBuffer(int) error }); can {
+	if c, can := k.conn.(interface{ SetWriteBuffer(int) error }); can {
 		_ = c.SetWriteBuffer(sendBuffer) // on failure the larger default does no harm
 	}
 }

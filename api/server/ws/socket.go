@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -37,7 +38,8 @@ type socket struct {
 	log       *slog.Logger
 
 	ws       *websocket.Conn
-	done     func() // ends the session
+	conn     net.Conn // below ws; the timer abort may close it after run has returned
+	done     func()   // ends the session
 	listener *stream.Listener
 	missing  string        // text about console lines that the client does not get; empty: none
 	answers  chan outgoing // unbuffered: a client that does not read blocks its own commands
@@ -51,7 +53,7 @@ type socket struct {
 
 // run serves the socket from the upgrade until the connection is closed.
 func (k *socket) run(ws *websocket.Conn) {
-	k.ws = ws
+	k.ws, k.conn = ws, below(ws)
 	k.keepLittle()
 	defer func() {
 		if p := recover(); p != nil {

@@ -62,6 +62,7 @@ type harness struct {
 	store      *store.Store
 	sessions   *auth.Sessions
 	containers *containers
+	sockets    *Sockets
 	address    string
 }
 
@@ -77,14 +78,15 @@ func newHarness(t *testing.T) *harness {
 	var running sync.WaitGroup
 	running.Go(func() { h.sessions.Run(ctx) })
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	app.Get("/ws/:id?", h.open(New(Deps{
+	h.sockets = New(Deps{
 		Store: s, Settings: settings{}, Hub: stream.New(t.TempDir(), stream.Options{}), Sessions: h.sessions, Containers: h.containers,
 		Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 		Refusal: func(err error) (string, bool) { var e *v1.Error; errors.As(err, &e); return e.Message, false },
 		Forget:  func(p auth.Principal) { _ = auth.Forget(s, p) },
 		Pace:    func(context.Context, auth.Principal) error { return nil },
 		Finish:  func(_ *store.Request, _ auth.Principal, err error) error { return err },
-	})))
+	})
+	app.Get("/ws/:id?", h.open(h.sockets))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	h.address = ln.Addr().String()
