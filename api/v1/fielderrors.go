@@ -9,8 +9,6 @@ import (
 type FieldError struct {
 	Key     string `json:"key"` // such as ports[1].port or server.port; empty: the configuration file as a whole
 	Message string `json:"message"`
-
-	more int // of the last kept error: how many followed that were not kept
 }
 
 // String returns "key: message".
@@ -28,14 +26,16 @@ type FieldErrors []FieldError
 // The limits of the errors of a request, whose body of a megabyte may have a million.
 const (
 	maxShownErrors = 20
-	maxKeptErrors  = 1000
+	maxKeptErrors  = 100
 )
+
+// Full reports whether Add keeps no more errors.
+func (f FieldErrors) Full() bool { return len(f) >= maxKeptErrors }
 
 // Add adds the error of a field of a request, such as "ports[1].port". Only the
 // first error of a field is kept, and none of the fields inside it.
 func (f *FieldErrors) Add(key, format string, args ...any) {
-	if len(*f) == maxKeptErrors {
-		(*f)[maxKeptErrors-1].more++
+	if f.Full() {
 		return
 	}
 	for _, known := range *f {
@@ -80,8 +80,10 @@ func (f FieldErrors) text(shown int) string {
 	for i := range texts {
 		texts[i] = f[i].String()
 	}
-	if shown < len(f) {
-		texts = append(texts, fmt.Sprintf("and %d more", len(f)-shown+f[len(f)-1].more))
+	if more := len(f) - shown; more > 0 && f.Full() {
+		texts = append(texts, fmt.Sprintf("and at least %d more", more))
+	} else if more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -27,7 +27,8 @@ const (
 // counts as absent. A field that is set twice is an error. An empty body is an empty
 // object. It returns false if raw is not a JSON object.
 //
-// It allocates only what out needs: unknown and ignored fields are skipped.
+// It allocates only what out needs: unknown and ignored fields are skipped, and so are the elements
+// of lists once f is full.
 func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -39,15 +40,10 @@ func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 	}
 	v := reflect.ValueOf(out).Elem()
 	filler{tokens(raw), f, map[reflect.Type]shape{}}.fillStruct(v, "")
-	if len(*f) <= maxSorted {
-		fields := v1.Fields(v.Type())
-		slices.SortStableFunc(*f, func(a, b v1.FieldError) int { return position(fields, a) - position(fields, b) })
-	}
+	fields := v1.Fields(v.Type())
+	slices.SortStableFunc(*f, func(a, b v1.FieldError) int { return position(fields, a) - position(fields, b) })
 	return true
 }
-
-// maxSorted is how many errors are sorted by field: more are not shown.
-const maxSorted = 100
 
 // position returns the index of the field of a struct that an error is about. That of an unknown
 // field is the last one.
@@ -272,6 +268,10 @@ func (x filler) fillSlice(v reflect.Value, path string) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	for i := 0; !x.end(']'); i++ {
+		if x.faults.Full() {
+			x.next()
+			continue
+		}
 		v.Grow(1)
 		v.SetLen(i + 1)
 		x.fill(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
@@ -286,6 +286,10 @@ func (x filler) fillMap(v reflect.Value, path string) {
 	v.Set(reflect.MakeMap(v.Type()))
 	for !x.end('}') {
 		name := x.name()
+		if x.faults.Full() {
+			x.next()
+			continue
+		}
 		key, element := reflect.ValueOf(name), reflect.New(v.Type().Elem()).Elem()
 		if v.MapIndex(key).IsValid() {
 			x.faults.Add(join(path, clip(name)), "is set twice")
