@@ -6,8 +6,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -201,4 +204,87 @@ func query(pairs ...string) string {
 		return ""
 	}
 	return "?" + strings.Join(parameters, "&")
+}
+
+// ErrNotBerth is the error for a response that a berth daemon does not send.
+var ErrNotBerth = errors.New("the response is not that of a berth daemon")
+
+// Error is a response whose status is not 2xx.
+type Error struct {
+	Status    int
+	Code      v1.Code // of X-Error-Code; empty if the response has none
+	Message   string
+	RequestID string // names the request in the daemon's log
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Is reports whether target is a *v1.Error with the same code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*v1.Error)
+	return ok && e.Code != "" && t.Code == e.Code
+}
+
+// StatusOf returns the status of an *Error, and 0 for any other error.
+func StatusOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// errorOf returns the error of a response: its {"error": ...}, or its status line.
+func errorOf(response *http.Response, text []byte) error {
+	var body struct{ Error string }
+	_ = json.Unmarshal(text, &body) // a proxy may send anything
+	return &Error{Status: response.StatusCode, Message: cmp.Or(body.Error, response.Status),
+		Code: v1.Code(response.Header.Get("X-Error-Code")), RequestID: response.Header.Get("X-Request-Id")}
+}
+
+// pageSize is the number of items of one request of an iteration.
+const pageSize = 500
+
+// pages yields the items of a list, which its answer has in the field name, and gets
+// one page after the other. It ends with the first error.
+func pages[T any](ctx context.Context, c *Client, path, name string, parameters url.Values) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		values := maps.Clone(parameters)
+		if values == nil {
+			values = url.Values{}
+		}
+		values.Set("limit", strconv.Itoa(pageSize))
+		for {
+			items, next, err := getPage[T](ctx, c, path+"?"+values.Encode(), name)
+			if err != nil {
+				yield(zero, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			values.Set("continue", next)
+		}
+	}
+}
+
+func getPage[T any](ctx context.Context, c *Client, path, name string) (items []T, next string, err error) {
+	var body map[string]json.RawMessage
+	if err := c.get(ctx, path, &body); err != nil {
+		return nil, "", err
+	}
+	if err := json.Unmarshal(body[name], &items); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", name, err)
+	}
+	if body["continue"] != nil {
+		err = json.Unmarshal(body["continue"], &next)
+	}
+	return items, next, err
 }

@@ -15,8 +15,4 @@
 // Files.Download and Files.Upload stream in constant memory.
 //
 // No other call is repeated. All types are safe for concurrent use except Stream.
-//
-// The calls of each kind are in a file of its name; beside it, transfer.go reads and writes files, pulls.go downloads URLs. client.go sends
-// requests, errors.go has their errors, pages.go gets lists page by page. stream.go is one
-// WebSocket; resume.go opens it again for events.go and follow.go.
 package client

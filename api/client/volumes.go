@@ -67,3 +67,91 @@ func (s Volumes) Change(ctx context.Context, id string, change VolumeChange) (v 
 func (s Volumes) Delete(ctx context.Context, id string) error {
 	return s.c.Call(ctx, http.MethodDelete, volumePath(id), nil, nil)
 }
+
+// The types of backups are those of the API.
+
+type (
+	// Backup is v1.BackupView.
+	Backup = v1.BackupView
+	// Restore is v1.RestoreView.
+	Restore = v1.RestoreView
+	// BackupRequest is v1.BackupRequest.
+	BackupRequest = v1.BackupRequest
+	// RestoreRequest is v1.RestoreRequest.
+	RestoreRequest = v1.RestoreRequest
+	// BackupPolicy is v1.PolicyView.
+	BackupPolicy = v1.PolicyView
+)
+
+// Backups are the calls for backups of volumes.
+type Backups struct{ c *Client }
+
+func backupPath(id string) string     { return "/backups/" + url.PathEscape(id) }
+func policyPath(volume string) string { return volumePath(volume) + "/backup-policy" }
+
+// List returns the backups of a volume, or of all volumes if it is empty, the newest
+// first.
+func (s Backups) List(ctx context.Context, volume string) ([]Backup, error) {
+	var body struct {
+		Backups []Backup `json:"backups"`
+	}
+	err := s.c.get(ctx, "/backups"+query("volume", volume), &body)
+	return body.Backups, err
+}
+
+// Get returns a backup.
+func (s Backups) Get(ctx context.Context, id string) (b Backup, err error) {
+	err = s.c.get(ctx, backupPath(id), &b)
+	return b, err
+}
+
+// Create requests a backup of a volume and returns its id.
+func (s Backups) Create(ctx context.Context, volume string, r BackupRequest) (id string, err error) {
+	var body struct {
+		ID string `json:"backup_id"`
+	}
+	err = s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/backups", r, &body)
+	return body.ID, err
+}
+
+// Restore requests a restore of a backup and returns the id of the restore.
+func (s Backups) Restore(ctx context.Context, id string, r RestoreRequest) (restore string, err error) {
+	var body struct {
+		ID string `json:"restore_id"`
+	}
+	err = s.c.Call(ctx, http.MethodPost, backupPath(id)+"/restore", r, &body)
+	return body.ID, err
+}
+
+// Delete requests the deletion of a backup. A pending or running one is cancelled.
+func (s Backups) Delete(ctx context.Context, id string) error {
+	return s.c.Call(ctx, http.MethodDelete, backupPath(id), nil, nil)
+}
+
+// Download opens the archive of a backup, as Files.Download does. If the archive is in
+// S3, the request is redirected there.
+func (s Backups) Download(ctx context.Context, id string, o ContentOptions) (*Content, error) {
+	return Files(s).download(ctx, backupPath(id)+"/content", o)
+}
+
+// Policy returns the backup policy of a volume.
+func (s Backups) Policy(ctx context.Context, volume string) (p BackupPolicy, err error) {
+	err = s.c.get(ctx, policyPath(volume), &p)
+	return p, err
+}
+
+// SetPolicy replaces the backup policy of a volume, and returns it.
+func (s Backups) SetPolicy(ctx context.Context, volume string, p BackupPolicy) (set BackupPolicy, err error) {
+	err = s.c.Call(ctx, http.MethodPut, policyPath(volume), p.PolicySpec, &set)
+	return set, err
+}
+
+// DeletePolicy removes the backup policy of a volume.
+func (s Backups) DeletePolicy(ctx context.Context, volume string) error {
+	return s.c.Call(ctx, http.MethodDelete, policyPath(volume), nil, nil)
+}
+
+// Store opens a backup of the daemon's own store, as Files.Download does.
+func (s Backups) Store(ctx context.Context) (*Content, error) {
+	return Files(s).download(ctx, "/store/content", ContentOptions{})
+}

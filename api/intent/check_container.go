@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"fmt"
 	"math"
 	"path"
 	"regexp"
@@ -322,4 +323,104 @@ func checkRestart(f *v1.FieldErrors, r v1.RestartPolicy) {
 	default:
 		f.Add("restart_policy.mode", "must be never, on-failure or always")
 	}
+}
+
+func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
+	if len(spec.Mounts) > maxList {
+		f.Add("mounts", "must be at most %d", maxList)
+		return
+	}
+	if len(spec.Mounts) == 0 {
+		spec.Mounts = nil
+	}
+	targets := map[string]bool{v1.Home: true}
+	for i := range spec.Mounts {
+		m := &spec.Mounts[i]
+		at := fmt.Sprintf("mounts[%d]", i)
+		if !absolute(m.Source) {
+			f.Add(at+".source", "must be an absolute path")
+		} else if m.Source = path.Clean(m.Source); !p.mayMount(m.Source) {
+			f.Add(at+".source", "must be below a directory of docker.allowed_mounts")
+		} else if reason := p.refuses(m.Source); reason != "" {
+			f.Add(at+".source", "%s", reason)
+		}
+		if !absolute(m.Target) || path.Clean(m.Target) == "/" {
+			f.Add(at+".target", "must be an absolute path other than /")
+			continue
+		}
+		m.Target = path.Clean(m.Target)
+		if inKernelPath(m.Target) {
+			f.Add(at+".target", "must not be in /proc, /sys or /dev")
+		}
+		if targets[m.Target] {
+			f.Add(at+".target", "is mounted twice")
+		}
+		targets[m.Target] = true
+	}
+}
+
+// absolute reports whether p is an absolute path without "..", NUL or a colon, which
+// is a separator in the engine's short form.
+func absolute(p string) bool {
+	return strings.HasPrefix(p, "/") && !strings.ContainsAny(p, "\x00:") &&
+		!slices.Contains(strings.Split(p, "/"), "..") && len(p) <= v1.MaxPath
+}
+
+// checkRegistry adds an error for each image of spec that is not from the registry
+// whose credentials it names: the engine would send them to another registry.
+func checkRegistry(f *v1.FieldErrors, spec v1.ContainerSpec) {
+	if spec.RegistryAuth == "" {
+		return
+	}
+	checkFrom(f, "image", spec.Image, spec.RegistryAuth)
+	checkFrom(f, "install_image", spec.InstallImage, spec.RegistryAuth)
+}
+
+func checkFrom(f *v1.FieldErrors, field, image, host string) {
+	if image == "" || !isImage(image) {
+		return // checkImage reports it
+	}
+	if from := registryOf(image); !strings.EqualFold(from, v1.CanonicalRegistry(host)) {
+		f.Add(field, "must be from %s, the registry that registry_auth names; it is from %s", host, from)
+	}
+}
+
+// registryOf returns the host that image is pulled from. An image that is named only
+// by its id has no registry.
+func registryOf(image string) string {
+	name, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "no registry"
+	}
+	return reference.Domain(name)
+}
+
+// Policy is what the operator permits, and the defaults of containers.
+type Policy struct {
+	AllowedMounts []string // directories of the host that mounts may be taken from
+	Registries    []string // hosts that have credentials
+	ReadOnlyRoot  bool     // of containers whose request does not set it
+
+	CPUs int // processors of the engine's host; 0: unknown
+
+	// CheckMount returns why the host refuses the source of a mount, or ""; nil: it refuses none.
+	CheckMount func(source string) (reason string)
+}
+
+func (p Policy) refuses(source string) (reason string) {
+	if p.CheckMount == nil {
+		return ""
+	}
+	return p.CheckMount(source)
+}
+
+// mayMount reports whether source is one of the allowed directories or below one.
+func (p Policy) mayMount(source string) bool {
+	for _, dir := range p.AllowedMounts {
+		dir = path.Clean(dir)
+		if source == dir || dir == "/" || strings.HasPrefix(source, dir+"/") {
+			return true
+		}
+	}
+	return false
 }

@@ -1,8 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
 	"berth/api/intent"
@@ -168,4 +174,92 @@ func containerRoutes(h handlers, d decoder) []route {
 		{get, "/ws/:id", "since epoch tail since_line", v1.ScopeRead, upgrade | link, "", raw(h.sockets.container)},
 		{get, "/ws", "since epoch tail", v1.ScopeRead, upgrade | link | nodeWide, "", raw(h.sockets.node)},
 	}
+}
+
+const (
+	anyQuery   = "*"     // of a route that ignores its query
+	tokenQuery = "token" // of a route with the flag queryToken
+	labelName  = "label" // the only parameter that may be repeated
+)
+
+// parameters returns the names of the query parameters of a route.
+func (r route) parameters() []string {
+	list := strings.Fields(r.query)
+	if r.is(queryToken) {
+		list = append(list, tokenQuery)
+	}
+	return list
+}
+
+// checkQuery refuses query parameters that the route does not have, and a second value of
+// those that have one.
+func (r route) checkQuery(c *fiber.Ctx) error {
+	args := c.Context().QueryArgs()
+	if args.Len() == 0 || r.query == anyQuery {
+		return nil
+	}
+	var f v1.FieldErrors
+	known, seen, unknown := r.parameters(), map[string]bool{}, false
+	for key := range args.All() {
+		name := string(key)
+		switch {
+		case !slices.Contains(known, name):
+			unknown = true
+			f.Add(shown(name), "unknown parameter")
+		case seen[name] && name != labelName:
+			f.Add(name, "is set twice")
+		}
+		seen[name] = true
+	}
+	if !unknown {
+		return f.Err()
+	}
+	list := strings.Join(known, ", ")
+	return v1.Errorf(v1.InvalidRequest, "%s; known: %s", f.Unwrap(), cmp.Or(list, "none"))
+}
+
+// shown returns the name of an unknown parameter for an error message.
+func shown(name string) string {
+	const most = 64
+	if len(name) > most {
+		return name[:most] + "..."
+	}
+	if name == "" {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// Operation is a route as the document describes it.
+type Operation struct {
+	Method, Path string // the path with its parameters in braces
+	Scope        v1.Scope
+	In, Out      reflect.Type // of the JSON of the body and of the answer; nil: none
+	Public       bool         // needs no token
+	Vendor       bool         // needs the vendor header
+	TokenInQuery bool
+	Idempotent   bool // takes an idempotency key
+}
+
+// Operations returns all routes.
+func Operations() (list []Operation) {
+	for _, r := range routes(handlers{}, decoder{}) {
+		list = append(list, Operation{
+			Method: r.method, Path: braces(r.path), Scope: r.scope, In: r.in, Out: r.out,
+			Public: r.is(public), Vendor: !r.is(public | anyAccept), TokenInQuery: r.is(queryToken),
+			Idempotent: r.method == post && r.out != nil,
+		})
+	}
+	return list
+}
+
+// braces converts :id to {id}.
+func braces(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if name, is := strings.CutPrefix(part, ":"); is {
+			parts[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(parts, "/")
 }

@@ -2,7 +2,10 @@ package v1
 
 import (
 	"cmp"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The kinds of Event that are stored. Others (console, stats, logs, gap) exist
@@ -66,4 +69,121 @@ func (e Event) UserIDs() (ids []string) {
 		ids = append(ids, u.ID)
 	}
 	return ids
+}
+
+// AuditEntry is the record of one mutating request and its outcome.
+type AuditEntry struct {
+	Seq       uint64    `json:"seq"` // of the audit log, from 1, without gaps
+	Time      time.Time `json:"time"`
+	Actor     Actor     `json:"actor"`
+	Action    string    `json:"action"`     // <noun>.<verb>, such as container.start
+	Object    string    `json:"object"`     // id of what the action names; of files the volume's id, a slash and the path
+	RequestID string    `json:"request_id"` // that of the log and of X-Request-Id
+	Status    int       `json:"status"`     // of the response
+}
+
+// Audit describes a request for its AuditEntry.
+type Audit struct {
+	Action    string
+	Object    string
+	Path      string // of a file in Volume
+	RequestID string
+	Container string // internal_id of the container that the request names; empty: none
+	Volume    string // id of the volume that it names; empty: none
+}
+
+// Name returns the AuditEntry.Object, of any size.
+func (a Audit) Name() string {
+	if a.Path != "" {
+		return a.Volume + "/" + a.Path
+	}
+	return a.Object
+}
+
+// OutcomeRetention is how long the response to a request with an idempotency key is
+// kept.
+const OutcomeRetention = 24 * time.Hour
+
+// maxObject is the maximum size of AuditEntry.Object, in bytes.
+const maxObject = 512
+
+// AuditObject returns text as an AuditEntry.Object: at most 512 bytes of UTF-8.
+func AuditObject(text string) string {
+	if len(text) > maxObject {
+		text = text[:maxObject]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// AuditFilter selects entries of the audit log. Empty fields select all.
+type AuditFilter struct {
+	Container string // internal_id
+	Volume    string // id
+	Actor     string // the id or the name of a token, or an end user
+}
+
+// Matches reports whether f.Actor selects an actor.
+func (f AuditFilter) Matches(a Actor) bool {
+	return f.Actor == "" || f.Actor == a.TokenID || f.Actor == a.Name || f.Actor == a.OnBehalfOf
+}
+
+// Actor is who caused a transition or sent a request. The zero Actor is unknown: that
+// of a transition which an older version stored.
+type Actor struct {
+	TokenID    string `json:"token_id,omitempty"` // Administrator for the configured token; empty: nobody asked
+	Name       string `json:"name,omitempty"`     // of the token
+	Via        Via    `json:"via"`
+	Address    string `json:"address,omitempty"`      // of the client, without a port
+	OnBehalfOf string `json:"on_behalf_of,omitempty"` // the end user that X-Berth-Actor names
+}
+
+// Via is the way on which a request arrived.
+type Via string
+
+// The values of Via. ViaController is that of an actor without a token: berth acts by
+// itself.
+const (
+	ViaHTTP       Via = "http"
+	ViaWebSocket  Via = "websocket"
+	ViaSFTP       Via = "sftp"
+	ViaController Via = "controller"
+)
+
+// Administrator is the TokenID and the Name of the configured token.
+const Administrator = "administrator"
+
+// Controller returns the actor of what nobody asked for.
+func Controller() Actor { return Actor{Via: ViaController} }
+
+// String returns the name of an actor for a log.
+func (a Actor) String() string {
+	name := cmp.Or(a.Name, a.TokenID, string(a.Via))
+	if a.OnBehalfOf != "" {
+		name += " on behalf of " + a.OnBehalfOf
+	}
+	return name
+}
+
+// maxName is the maximum number of characters of a name.
+const maxName = 128
+
+// IsName reports whether text may name a token or an end user: at most 128 printable
+// characters.
+func IsName(text string) bool {
+	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxName {
+		return false
+	}
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsReserved reports whether an actor without a minted token has this name, in any case and
+// with any spaces around it.
+func IsReserved(name string) bool {
+	name = strings.TrimSpace(name)
+	return strings.EqualFold(name, Administrator) || strings.EqualFold(name, string(ViaController))
 }

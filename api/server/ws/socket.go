@@ -2,6 +2,7 @@ package ws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"berth/api/auth"
 	"berth/api/stream"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 // Limits on a WebSocket.
@@ -123,7 +125,16 @@ func (k *socket) write(ctx context.Context) error {
 		case <-k.ended:
 			return nil
 		case <-k.listener.Ready():
-			err = k.sendReady(ctx)
+			var list []stream.Message
+			list, err = k.listener.Take(ctx)
+			for _, m := range list {
+				if m.Transition != nil && k.caller.Restricted() {
+					m = k.messageFor(*m.Transition)
+				}
+				if err := k.send(m); err != nil {
+					return err
+				}
+			}
 		case answer := <-k.answers:
 			err = answer()
 		case <-ping.C:
@@ -133,20 +144,6 @@ func (k *socket) write(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// sendReady sends the messages that the listener has.
-func (k *socket) sendReady(ctx context.Context) error {
-	list, err := k.listener.Take(ctx)
-	for _, m := range list {
-		if m.Transition != nil && k.caller.Restricted() {
-			m = k.messageFor(*m.Transition)
-		}
-		if err := k.send(m); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // messageFor returns the message of a transition as the token of the socket sees it.
@@ -166,3 +163,108 @@ func (k *socket) send(m stream.Message) error {
 	}
 	return k.ws.WriteMessage(websocket.TextMessage, m.Encode())
 }
+
+// begin registers the socket as a session. The session calls end when the token or
+// the container is no longer valid.
+func (k *socket) begin() (err error) {
+	listens := k.container
+	if listens == "" {
+		listens = wholeNode
+	}
+	k.done, err = k.sockets.Sessions.Begin(&auth.Session{Principal: k.caller, Container: listens, Check: k.check, End: k.end})
+	if err != nil {
+		return err
+	}
+	k.sockets.open.Inc()
+	return nil
+}
+
+// wholeNode is the container of a node's socket where sessions are counted. It is
+// not a valid internal_id.
+const wholeNode = "*"
+
+// check returns auth.ErrGone if the socket's container is deleted, even if another
+// one has taken its internal_id.
+func (k *socket) check(tx *store.Tx, _ auth.Principal) error {
+	if k.container == "" {
+		return nil
+	}
+	o, err := store.Containers.Get(tx, k.container)
+	if errors.Is(err, store.ErrNotFound) || err == nil && o.Meta.UID != k.request.Container.UID {
+		return auth.ErrGone
+	}
+	return err
+}
+
+// stop ends the socket with a close frame. Only the first call has an effect.
+func (k *socket) stop(code int, reason string) {
+	k.stopOnce.Do(func() {
+		k.code, k.reason = code, reason
+		close(k.ended)
+		k.abort = time.AfterFunc(stopTimeout, func() { k.hangUp(false) })
+	})
+}
+
+// stopFor stops the socket with the close code and reason for an error. A nil
+// error and a broken connection have no reason.
+func (k *socket) stopFor(err error) {
+	var refusal *v1.Error
+	switch {
+	case errors.Is(err, auth.ErrExpired):
+		k.stop(websocket.ClosePolicyViolation, "token has expired")
+	case errors.Is(err, auth.ErrUnauthorized):
+		k.stop(websocket.ClosePolicyViolation, "token is revoked")
+	case errors.Is(err, auth.ErrGone), errors.Is(err, stream.ErrGone):
+		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(err, auth.ErrShutdown), errors.Is(err, stream.ErrClosed):
+		k.stop(websocket.CloseGoingAway, "shutting down")
+	case errors.Is(err, stream.ErrSlow):
+		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
+	case errors.Is(err, stream.ErrFull):
+		k.stop(websocket.CloseTryAgainLater, "container or node has too many open sockets: close some")
+	case errors.As(err, &refusal):
+		k.stop(websocket.CloseTryAgainLater, refusal.Message)
+	case errors.Is(err, errInternal):
+		k.log.Error("WebSocket failed", slog.Any("err", err))
+		k.stop(websocket.CloseInternalServerErr, "internal error")
+	}
+	k.stop(websocket.CloseNormalClosure, "")
+}
+
+// errInternal is an error that is not the client's.
+var errInternal = errors.New("could not serve a WebSocket")
+
+// sendClose sends the close frame, on a best-effort basis.
+func (k *socket) sendClose() {
+	frame := websocket.FormatCloseMessage(k.code, k.reason)
+	_ = k.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeTimeout))
+}
+
+// hangUp closes the connection. If gently is set it lingers, so that the close
+// frame arrives.
+func (k *socket) hangUp(gently bool) {
+	if own, can := k.conn.(interface{ SetLinger(bool) }); can {
+		own.SetLinger(gently)
+	}
+	_ = k.conn.Close()
+}
+
+// below returns the connection below that of a hijacked request, whose own Close does nothing until
+// the handler returns. From then on fasthttp uses the hijacked one for another client.
+func below(ws *websocket.Conn) net.Conn {
+	c := ws.NetConn()
+	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
+		return hijacked.UnsafeConn()
+	}
+	return c
+}
+
+// keepLittle bounds the kernel's send buffer, so that a slow client is noticed early.
+func (k *socket) keepLittle() {
+	if c, can := k.conn.(interface{ SetWriteBuffer(int) error }); can {
+		_ = c.SetWriteBuffer(sendBuffer) // on failure the larger default does no harm
+	}
+}
+
+// end stops the socket for the end of its session.
+func (k *socket) end(reason error) { k.stopFor(fmt.Errorf("%w: %w", errInternal, reason)) }

@@ -105,7 +105,7 @@ func TestConditionReasons(t *testing.T) {
 	for _, dir := range []string{"../../../controller/container", "../../../api/server"} {
 		inspect(t, dir, func(path string, n ast.Node) {
 			text, is := literal(n)
-			if is && word.MatchString(text) && text != "Failed" && (!strings.Contains(path, "api/") || filepath.Base(path) == "conditions.go") {
+			if is && word.MatchString(text) && text != "Failed" && (!strings.Contains(path, "api/") || filepath.Base(path) == "containers.go") {
 				reasons[text] = true
 			}
 		})
