@@ -74,6 +74,9 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 	}
 	defer stage.close()
 	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage, owner: o}
+	if u.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
+		defer u.there.Close()
+	}
 	err = extract(u)
 	if err := errors.Join(err, u.leave(0)); err != nil {
 		return err

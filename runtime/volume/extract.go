@@ -23,7 +23,9 @@ type extractor struct {
 	dest        string // final folder, from the volume's root
 	stage       *folder
 	owner       owner       // of the entries of stage
+	there       *os.Root    // the folder dest; nil: it is missing
 	at          []extracted // the folders from the temporary one to that of the current entry
+	entered     int         // folders, again and again
 }
 
 // extracted is a folder that was created, and is still open.
@@ -33,6 +35,7 @@ type extracted struct {
 	mode  fs.FileMode
 	time  time.Time
 	owner owner
+	there *os.Root // the volume's folder of this path, to which the entries are moved; nil: it has none
 }
 
 // in returns the folder of the current entry.
@@ -49,6 +52,27 @@ func (u *extractor) own() owner {
 		return u.owner
 	}
 	return u.at[len(u.at)-1].owner
+}
+
+// counterpart opens the volume's folder to which the entries of the folder name are moved, and
+// describes it. It returns nil if the volume has none.
+func (u *extractor) counterpart(name string) (*os.Root, fs.FileInfo) {
+	up := u.there
+	if len(u.at) > 0 {
+		up = u.at[len(u.at)-1].there
+	}
+	if up == nil {
+		return nil, nil
+	}
+	info, err := up.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return nil, nil
+	}
+	there, err := up.OpenRoot(name + "/.")
+	if err != nil { // it was replaced
+		return nil, nil
+	}
+	return there, info
 }
 
 // Add creates one entry.
@@ -131,6 +155,9 @@ func (u *extractor) enter(dir string) error {
 
 // down enters the folder name and creates it if it is missing.
 func (u *extractor) down(name, full string) error {
+	if u.entered++; u.entered > u.vol.m.opt.Limits.Entries {
+		return v1.Errorf(v1.SizeLimit, "Archive enters folders more than %d times: sort its entries by folder", u.vol.m.opt.Limits.Entries)
+	}
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
 	info, err := u.in().Lstat(name)
 	switch {
@@ -147,15 +174,17 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode(), info.ModTime()
 	}
-	o := u.own()
-	if there, err := u.vol.root.Lstat(path.Join(u.dest, full)); err == nil && there.IsDir() {
-		o = ownerOf(there) // the entries are moved to this folder
-	}
 	f, err := openFolder(u.in().Root, name)
-	if err == nil {
-		u.at = append(u.at, extracted{f, name, mode, changed, o})
+	if err != nil {
+		return err
 	}
-	return err
+	o := u.own()
+	there, found := u.counterpart(name)
+	if there != nil {
+		o = ownerOf(found)
+	}
+	u.at = append(u.at, extracted{f, name, mode, changed, o, there})
+	return nil
 }
 
 // leave leaves folders until the depth is n.
@@ -167,6 +196,9 @@ func (u *extractor) leave(n int) (err error) {
 			err = last.owner.finishFolder(last.folder, u.in(), last.name, last.mode, last.time)
 		}
 		last.close()
+		if last.there != nil {
+			last.there.Close()
+		}
 	}
 	return err
 }

@@ -30,7 +30,9 @@ func (vol *openVolume) follow(p string) (string, error) {
 		if target == "" || target[0] == '/' {
 			return "", v1.ErrInvalidPath
 		}
-		p = path.Dir(p) + "/" + target // not cleaned: the folder may be a link
+		if p = path.Dir(p) + "/" + target; len(p) > v1.MaxPath { // not cleaned: the folder may be a link
+			return "", syscall.ENAMETOOLONG
+		}
 	}
 	return "", syscall.ELOOP
 }

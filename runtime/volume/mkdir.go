@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path"
+	"sort"
+	"strings"
 	"syscall"
 
 	v1 "berth/api/v1"
@@ -44,17 +47,57 @@ func (vol *openVolume) mkdirs(dir string) (*folder, error) {
 	if dir == root || !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
 	}
-	up, name := split(dir)
-	parent, err := vol.mkdirs(up)
-	if err != nil {
+	at := vol.deepest(dir)
+	if f, err = openFolder(vol.root, at); err != nil {
 		return nil, err
 	}
-	defer parent.close()
+	for name := range strings.SplitSeq(below(dir, at), "/") {
+		at = path.Join(at, name)
+		made, err := vol.makeIn(f, name, at)
+		f.close()
+		if err != nil {
+			return nil, err
+		}
+		f = made
+	}
+	return f, nil
+}
+
+// deepest returns the longest beginning of dir that is a folder, if dir itself is none. It searches
+// in halves: a walk up from the end would take a time that is quadratic to the depth.
+func (vol *openVolume) deepest(dir string) string {
+	var ends []int
+	for i := range len(dir) {
+		if dir[i] == '/' {
+			ends = append(ends, i)
+		}
+	}
+	n := sort.Search(len(ends), func(i int) bool {
+		info, err := vol.root.Stat(dir[:ends[i]])
+		return err != nil || !info.IsDir()
+	})
+	if n == 0 {
+		return root
+	}
+	return dir[:ends[n-1]]
+}
+
+// below returns what follows folder in p, which is below it.
+func below(p, folder string) string {
+	if folder == root {
+		return p
+	}
+	return p[len(folder)+1:]
+}
+
+// makeIn is mkdir of the folder at p, name in parent, within the limits of the volume.
+func (vol *openVolume) makeIn(parent *folder, name, p string) (*folder, error) {
 	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
 		return nil, err
 	}
-	if f, err = vol.mkdir(parent, name); errors.Is(err, syscall.ENOTDIR) {
-		return nil, exists(dir)
+	f, err := vol.mkdir(parent, name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, exists(p)
 	}
 	return f, err
 }

@@ -30,16 +30,14 @@ func (f *folder) owner() (owner, error) {
 
 // ownerIn returns the owner of new entries of the folder dir, which may be missing.
 func (vol *openVolume) ownerIn(dir string) (owner, error) {
-	for {
-		info, err := vol.root.Stat(dir)
-		switch {
-		case err == nil && info.IsDir():
-			return ownerOf(info), nil
-		case dir == root, err != nil && !is(err, fs.ErrNotExist, syscall.ENOTDIR):
-			return owner{}, err
-		}
-		dir, _ = split(dir)
+	info, err := vol.root.Stat(dir)
+	if err == nil && !info.IsDir() || is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		info, err = vol.root.Stat(vol.deepest(dir))
 	}
+	if err != nil {
+		return owner{}, err
+	}
+	return ownerOf(info), nil
 }
 
 // finish sets the mode and the owner of a new file or folder.
