@@ -15,26 +15,35 @@ import (
 	"berth/runtime"
 )
 
-// callsIOUring prints the error of io_uring_setup, which is 14 (EFAULT) if it is allowed.
-const callsIOUring = `package main
-import ("fmt"; "syscall")
+// forbidden prints the errors of io_uring_setup, which is 14 (EFAULT) if it is allowed, of three
+// requests of ioctl for another project (the kernel ignores their upper half), and of one for the
+// size of a terminal, for which a file answers 25 (ENOTTY).
+const forbidden = `package main
+import ("fmt"; "os"; "syscall"; "unsafe")
 func main() {
-	_, _, err := syscall.Syscall(425, 1, 0, 0)
-	fmt.Println("errno", int(err))
+	_, _, ring := syscall.Syscall(425, 1, 0, 0)
+	f, _ := os.Create("/tmp/mine")
+	var a [28]byte
+	call := func(request uintptr) int {
+		_, _, err := syscall.Syscall(16, f.Fd(), request, uintptr(unsafe.Pointer(&a)))
+		return int(err)
+	}
+	fmt.Println("errno", int(ring), call(0x401c5820), call(0x1401c5820), call(0xffffffff401c5820), call(0x5413))
 }`
 
-// TestNoIOUring requires that no engine lets a container use an io_uring, which can keep
-// deleted files where no measurement of disk usage finds them.
-func TestNoIOUring(t *testing.T) {
+// TestForbiddenCalls requires that no engine lets a container use an io_uring, which can keep
+// deleted files where no measurement of disk usage finds them, or give its files to the project of
+// another volume, whose hard limit they would use up.
+func TestForbiddenCalls(t *testing.T) {
 	r, dir := newRig(t), t.TempDir()
-	require.NoError(t, os.WriteFile(dir+"/main.go", []byte(callsIOUring), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/main.go", []byte(forbidden), 0o600))
 	build := exec.Command("go", "build", "-o", dir+"/program", dir+"/main.go")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	build.Stderr = t.Output()
 	require.NoError(t, build.Run())
-	s := r.spec("ring", "")
-	s.Command, s.Mounts = []string{"/ring/program"}, []runtime.Mount{{Source: dir, Target: "/ring", ReadOnly: true}}
-	require.Equal(t, []string{"errno 1"}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)), "EPERM")
+	s := r.spec("calls", "")
+	s.Command, s.Mounts = []string{"/calls/program"}, []runtime.Mount{{Source: dir, Target: "/calls", ReadOnly: true}}
+	require.Equal(t, []string{"errno 1 1 1 1 25"}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)), "1 is EPERM")
 }
 
 // TestStoredCPULimit requires that a limit above the processors of the host, as a spec has

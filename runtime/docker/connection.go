@@ -11,9 +11,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	dockernetwork "github.com/docker/docker/api/types/network"
-	"github.com/docker/docker/api/types/versions"
 	"github.com/docker/docker/client"
-	"github.com/moby/profiles/seccomp"
 
 	"berth/runtime"
 )
@@ -125,11 +123,6 @@ type hostFacts struct {
 	cpus    int
 }
 
-// apiWithoutIOUring is the API version of Docker 25, whose default seccomp profile forbids
-// io_uring. A program can keep deleted files in an io_uring, where no measurement of disk
-// usage finds them.
-const apiWithoutIOUring = "1.44"
-
 // config returns the configuration of the engine together with the facts about its host,
 // which it asks for once after each connect of Watch.
 func (e *Engine) config(ctx context.Context) (Config, error) {
@@ -147,8 +140,8 @@ func (e *Engine) config(ctx context.Context) (Config, error) {
 	return c, nil
 }
 
-// askHost asks the engine for the facts. An engine that is older than Docker 25 gets the
-// current default profile, unless the operator gave it another one, or none.
+// askHost asks the engine for the facts. It gets a profile, unless the operator gave it another one
+// than the default, or none.
 func (e *Engine) askHost(ctx context.Context) (facts hostFacts, err error) {
 	var options []string
 	err = e.calls.do(ctx, opInfo, "engine", func(ctx context.Context) error {
@@ -157,10 +150,10 @@ func (e *Engine) askHost(ctx context.Context) (facts hostFacts, err error) {
 		return err
 	})
 	isDefault := slices.Contains(options, "name=seccomp,profile=default") || slices.Contains(options, "name=seccomp,profile=builtin")
-	if err != nil || !isDefault || !versions.LessThan(e.conn.client().ClientVersion(), apiWithoutIOUring) {
+	if err != nil || !isDefault {
 		return facts, err
 	}
-	profile, err := json.Marshal(seccomp.DefaultProfile())
+	profile, err := json.Marshal(profile())
 	if err != nil {
 		return facts, fmt.Errorf("seccomp profile: %w", err)
 	}

@@ -19,8 +19,9 @@ import (
 // directory of a volume has a project of its own, which every entry below it inherits. The
 // project's number lies in the directory alone; the limit is set again at each start.
 //
-// A process of a container that owns a file may give it another project. What it writes then is
-// found by the soft limit.
+// A process of a container that owns a folder may clear the flag with which new entries inherit its
+// project. What it writes then is found by the soft limit. It cannot give a file to another project,
+// whose limit would count it: see the seccomp profile of package docker.
 type projects struct {
 	base string
 
