@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,6 +48,10 @@ const bytesSlack = 64 << 20
 // files, and with a block for each of its hard links, which no limit counts.
 const apparentFactor = 10
 
+// matchingTime is how long a backup may compare names with patterns: a million files of a game with the most
+// patterns take 25 s, unless the names and the patterns are made to take long.
+const matchingTime = 5 * time.Minute
+
 // boundsOf returns the bounds of a backup. The limit of a volume without one is the size of
 // its file system.
 func boundsOf(dir *os.Root, limit int64) (b backup.Bounds, err error) {
@@ -62,7 +67,7 @@ func boundsOf(dir *os.Root, limit int64) (b backup.Bounds, err error) {
 		}
 		limit = int64(st.Blocks) * int64(st.Bsize)
 	}
-	return backup.Bounds{Bytes: limit + limit/4 + bytesSlack, Apparent: apparentFactor*limit + 2*bytesSlack}, nil
+	return backup.Bounds{Bytes: limit + limit/4 + bytesSlack, Apparent: apparentFactor*limit + 2*bytesSlack, Matching: matchingTime}, nil
 }
 
 // progressOf converts a function that receives an estimate too. total grows with what

@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,4 +74,20 @@ func TestBytesHaveBound(t *testing.T) {
 	opt.Bounds.Bytes--
 	_, err = backup.Write(t.Context(), open(t, dir), io.Discard, opt)
 	require.ErrorContains(t, err, "larger than its size limit")
+}
+
+// TestMatchingHasBound: patterns of many asterisks, and a path that nearly matches each of them.
+func TestMatchingHasBound(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, strings.Repeat(strings.Repeat("a", 250)+"/", 12))
+	require.NoError(t, os.MkdirAll(deep, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(deep, "file"), nil, 0o600))
+	slow := slices.Repeat([]string{"**/" + strings.Repeat("*a", 28) + "b"}, 256)
+	opt := backup.Options{NameBytes: 1 << 20, Ignore: backup.NewIgnore(slow), Bounds: backup.Bounds{Matching: time.Millisecond}}
+	_, err := backup.Write(t.Context(), open(t, dir), io.Discard, opt)
+	require.ErrorContains(t, err, "patterns of ignore take too long")
+	require.ErrorIs(t, err, &v1.Error{Code: v1.SizeLimit})
+	opt.Bounds.Matching = time.Hour
+	_, err = backup.Write(t.Context(), open(t, dir), io.Discard, opt)
+	require.NoError(t, err)
 }

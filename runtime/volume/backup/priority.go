@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,13 @@ func withLowPriority(do func() error) error {
 		done <- do()
 	}()
 	return <-done
+}
+
+// threadTime returns the time of a core that this thread has taken.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // every Linux has this clock
+	return time.Duration(t.Nano())
 }
 
 // placeOfPanic returns the function and the line of this module that panicked. A deferred function

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -27,10 +28,13 @@ type Options struct {
 	Written   func(n int64) error // called for each MiB of the archive, and at its end; may be nil
 }
 
-// Bounds end a backup of a tree that is too large, or grows ahead of it. 0 is no bound.
+// Bounds end a backup of a tree that is too large, or grows ahead of it. 0 is no bound. One backup
+// keeps those of all other volumes waiting.
 type Bounds struct {
 	Bytes    int64 // on disk, that the archive extracts to
 	Apparent int64 // the sizes of the files, holes included, and a block for each entry
+
+	Matching time.Duration // of a core, in which Ignore compares names
 }
 
 const (
@@ -114,6 +118,7 @@ type writer struct {
 
 	read      int64            // bytes of files
 	apparent  int64            // as Bounds.Apparent counts
+	matching  time.Duration    // as Bounds.Matching counts
 	links     map[inode]string // paths of files that have several links
 	nameBytes int64            // memory of links, and of the names of the folders from the root to the current one
 }
@@ -186,9 +191,10 @@ func (x *writer) entry(dir *os.Root, name, p string, depth int) error {
 	if err != nil {
 		return x.skipFailed(p, err)
 	}
+	ignored, err := x.ignored(p, info.IsDir())
 	switch {
-	case x.opt.Ignore.match(p, info.IsDir()):
-		return nil
+	case ignored || err != nil:
+		return err
 	case len(p) > maxPath || info.IsDir() && depth > maxDepth:
 		x.skip(p, v1.SkippedUnreadable)
 		return nil
@@ -203,6 +209,21 @@ func (x *writer) entry(dir *os.Root, name, p string, depth int) error {
 	}
 	x.skip(p, v1.SkippedSpecial)
 	return nil
+}
+
+// ignored reports whether an entry is left out. Patterns with many asterisks may take milliseconds
+// for each long path.
+func (x *writer) ignored(p string, folder bool) (bool, error) {
+	if x.opt.Ignore == nil || len(x.opt.Ignore.rules) == 0 {
+		return false, nil
+	}
+	began := threadTime()
+	ignored := x.opt.Ignore.match(p, folder)
+	x.matching += threadTime() - began
+	if most := x.opt.Bounds.Matching; most > 0 && x.matching > most {
+		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", most)
+	}
+	return ignored, nil
 }
 
 // step counts an entry, whatever becomes of it. It returns the error of the context, or that
