@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -24,15 +25,18 @@ import (
 	"oras.land/oras-go/v2/content/memory"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+	"sigs.k8s.io/yaml"
 
 	"berth/hack/test/enginetest"
 	"berth/runtime"
 )
 
-// cluster is an Engine with its own store and claim on the cluster of hack/kube.
+// cluster is an Engine with its own store and claim on the cluster of hack/kube. It has the
+// permissions of hack/deploy/kubernetes/role.yaml.
 type cluster struct {
 	*Engine
-	host string // address of the test that nodes reach
+	admin *core  // the client of the cluster's administrator
+	host  string // address of the test that nodes reach
 }
 
 const claim = "volumes"
@@ -54,14 +58,61 @@ func newCluster(t *testing.T) cluster {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	name := "test-" + strings.ToLower(rand.Text()[:10])
-	e, err := New(Config{
+	config := Config{
 		Kubeconfig: os.Getenv("KUBECONFIG"), Namespace: name, StoreID: name, Claim: claim, Volumes: volumes, Keeper: keeper,
 		PlainHTTP: []string{host + ":5000", host + ":5001"}, RequestsShare: 0.01,
-	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	administrator, err := New(config, log)
 	require.NoError(t, err)
-	c := cluster{e, host}
+	c := cluster{admin: administrator.core, host: host}
 	c.prepare(t, name, volumes)
+	config.Kubeconfig = c.permit(t, name)
+	c.Engine, err = New(config, log)
+	require.NoError(t, err)
 	return c
+}
+
+// permit creates the service account of berth in a namespace with the permissions of role.yaml,
+// and returns the path of a configuration with its credentials.
+func (c cluster) permit(t *testing.T, namespace string) (kubeconfig string) {
+	t.Helper()
+	manifest, err := os.ReadFile("../../hack/deploy/kubernetes/role.yaml")
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(manifest), "namespace: berth", "namespace: "+namespace)
+	paths := map[string]string{
+		"ServiceAccount":     "/api/v1/namespaces/" + namespace + "/serviceaccounts",
+		"Role":               "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles",
+		"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/rolebindings",
+		"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+		"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		var object struct{ Kind string }
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
+		if strings.HasPrefix(object.Kind, "Cluster") { // several namespaces of one cluster have berths here
+			document = strings.ReplaceAll(document, "name: berth\n", "name: "+namespace+"\n")
+			document = strings.ReplaceAll(document, "kind: ClusterRole, name: berth", "kind: ClusterRole, name: "+namespace)
+		}
+		body, err := yaml.YAMLToJSON([]byte(document))
+		require.NoError(t, err)
+		require.NoError(t, c.admin.client.Post().AbsPath(paths[object.Kind]).Body(body).Do(t.Context()).Error(), object.Kind)
+	}
+	request := []byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`)
+	answer, err := c.admin.client.Post().AbsPath(paths["ServiceAccount"] + "/berth/token").Body(request).DoRaw(t.Context())
+	require.NoError(t, err)
+	var token struct{ Status struct{ Token string } }
+	require.NoError(t, json.Unmarshal(answer, &token))
+	text = fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: k, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: u, user: {token: %q}}]
+contexts: [{name: c, context: {cluster: k, user: u}}]
+current-context: c
+`, c.admin.rest.Host, c.admin.rest.CAFile, token.Status.Token)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
+	return kubeconfig
 }
 
 // prepare creates the namespace and the claim. All nodes of the cluster share the directory.
@@ -70,22 +121,22 @@ func (c cluster) prepare(t *testing.T, name, volumes string) {
 	size := core1.ResourceList{core1.ResourceStorage: resource.MustParse("1Gi")}
 	shared := []core1.PersistentVolumeAccessMode{core1.ReadWriteMany}
 	none := ""
-	require.NoError(t, c.core.client.Post().Resource("namespaces").Body(&core1.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}).Do(t.Context()).Error())
-	require.NoError(t, c.core.client.Post().Resource("persistentvolumes").Body(&core1.PersistentVolume{
+	require.NoError(t, c.admin.client.Post().Resource("namespaces").Body(&core1.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}).Do(t.Context()).Error())
+	require.NoError(t, c.admin.client.Post().Resource("persistentvolumes").Body(&core1.PersistentVolume{
 		ObjectMeta: meta.ObjectMeta{Name: name},
 		Spec: core1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: shared, ClaimRef: &core1.ObjectReference{Namespace: name, Name: claim},
 			PersistentVolumeSource: core1.PersistentVolumeSource{HostPath: &core1.HostPathVolumeSource{Path: volumes}},
 		},
 	}).Do(t.Context()).Error())
-	require.NoError(t, c.core.client.Post().Namespace(name).Resource("persistentvolumeclaims").Body(&core1.PersistentVolumeClaim{
+	require.NoError(t, c.admin.client.Post().Namespace(name).Resource("persistentvolumeclaims").Body(&core1.PersistentVolumeClaim{
 		ObjectMeta: meta.ObjectMeta{Name: claim},
 		Spec: core1.PersistentVolumeClaimSpec{AccessModes: shared, StorageClassName: &none, VolumeName: name,
 			Resources: core1.VolumeResourceRequirements{Requests: size}},
 	}).Do(t.Context()).Error())
 	// Pods need the default service account, which the cluster creates a moment later.
 	enginetest.Until(t, 20e9, "the default service account", func() bool {
-		return c.core.client.Get().Namespace(name).Resource("serviceaccounts").Name("default").Do(t.Context()).Error() == nil
+		return c.admin.client.Get().Namespace(name).Resource("serviceaccounts").Name("default").Do(t.Context()).Error() == nil
 	})
 }
 
