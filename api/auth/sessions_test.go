@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"berth/api/auth"
@@ -22,7 +23,7 @@ func (f fixed) Current() v1.Config { return f.Config }
 
 func (f fixed) Changed() <-chan struct{} { return nil }
 
-// TestExpiredSessionEnds: a session that begins while none was open, and Run sleeps, ends within
+// TestExpiredSessionEnds: a session that begins while none was open ends within
 // a second of its token's expiry, even if others begin all the time.
 func TestExpiredSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -123,4 +124,20 @@ func TestTicketsOfATenant(t *testing.T) {
 	require.NoError(t, tickets.Spend(p))
 	require.ErrorIs(t, tickets.Spend(p), auth.ErrUnauthorized)
 	require.False(t, valid(other))
+}
+
+// TestTicketsThatExpireAtOnce issues tickets with a token that has expired meanwhile: another request
+// removes them before they have a slot.
+func TestTicketsThatExpireAtOnce(t *testing.T) {
+	tickets := auth.NewTickets()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 2000 {
+				_, _, err := tickets.Issue(auth.Principal{TokenID: "t", ExpiresAt: time.Now().Add(-time.Second)})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -43,7 +43,7 @@ func (t *Tickets) Issue(p Principal) (v1.Secret, time.Time, error) {
 	}
 	secret := NewSecret()
 	hash, now := secret.Hash(), time.Now()
-	one := ticket{of: p, expires: expiry(now, ticketTTL, p.ExpiresAt)}
+	one := ticket{of: p, expires: expiry(now, ticketTTL, p.ExpiresAt), leave: func() {}}
 	t.expire(now)
 	t.mu.Lock()
 	t.by[hash] = one // before it has a slot, which others may take at once

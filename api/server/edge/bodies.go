@@ -17,7 +17,7 @@ import (
 // Limits on all JSON bodies together, besides limit.Bodies.
 const (
 	bodyFree    = 8 << 10 // bytes of each body that are not counted: the HTTP library buffers as many anyway
-	decodersMax = 4       // bodies decoded at once: the errors of an invalid body are larger than the body
+	decodersMax = 4       // bodies decoded at once: a decoded body is larger than its JSON
 )
 
 // Bodies reads JSON bodies and bounds the memory that all of them use together.
