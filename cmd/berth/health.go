@@ -30,111 +30,76 @@ type health struct {
 // logged and stored as transitions when they happen, and the engine's health is known without waiting for an
 // engine that hangs.
 func (d *daemon) watchHealth(ctx context.Context) error {
-	stored := nodeConditions{}
+	writable, reachable := watchedStore(), watchedEngine()
 	storeIn := func(c v1.Condition) error {
 		return d.store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
 	}
-	var unwritable time.Time
 	for ctx.Err() == nil {
-		err, before := d.store.Writable(), unwritable
-		unwritable = logStore(d.log, err, before)
-		stored.set(storeCondition(err, elapsed(before)), storeIn)
-		err = d.engine.Ready(ctx)
+		writable.observe(d.store.Writable(), d.log, storeIn)
+		err := d.engine.Ready(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		now := health{time.Now(), err, time.Now()}
-		last := d.health.Load()
-		if last != nil && (last.err == nil) == (err == nil) {
+		if last := d.health.Load(); last != nil && (last.err == nil) == (err == nil) {
 			now.since = last.since
 		}
-		d.logHealth(d.health.Swap(&now), now)
-		stored.set(engineCondition(err, awayFor(last)), storeIn)
-		select {
-		case <-ctx.Done():
-		case <-time.After(healthEvery):
-		}
+		d.health.Store(&now)
+		reachable.observe(err, d.log, storeIn)
+		pause(ctx, healthEvery)
 	}
 	return nil
 }
 
-// nodeConditions is the status of each condition of the node as last stored.
-type nodeConditions map[string]string
+// watched is a part that fails at times: a line of the log and a condition of the node
+// report when it begins to fail, and when it works again.
+type watched struct {
+	condition string     // True: it works
+	works     string     // reason
+	fails     string     // reason
+	again     string     // message and line of the log
+	lost      string     // line of the log
+	level     slog.Level // of it
+	message   func(err error) string
 
-// set stores a condition whose status has changed. One that cannot be stored is stored at the
+	since  time.Time // when it began to fail; zero: it works
+	stored string    // status of the condition as last stored
+}
+
+func watchedEngine() *watched {
+	return &watched{condition: v1.EngineReachable, works: v1.ReasonAnswers, fails: v1.ReasonEngineUnreachable,
+		again: "the engine answers again", lost: "the engine does not answer", level: slog.LevelWarn,
+		message: func(error) string {
+			return "the engine does not answer: states are the last observed ones, and requests wait for it"
+		}}
+}
+
+func watchedStore() *watched {
+	return &watched{condition: v1.StoreWritable, works: v1.ReasonWritable, fails: v1.ReasonNotWritable,
+		again: "the store can be written again", lost: "the store cannot be written: requests are refused, except stop and kill", level: slog.LevelError,
+		message: func(err error) string { return storeReason(err) + ": requests are refused, except stop and kill" }}
+}
+
+// observe records the result of a check. A condition that cannot be stored is stored at the
 // next check, if it still holds.
-func (stored nodeConditions) set(c v1.Condition, storeIn func(v1.Condition) error) {
-	if stored[c.Type] != c.Status && storeIn(c) == nil {
-		stored[c.Type] = c.Status
-	}
-}
-
-// engineCondition returns whether the engine answers. away is how long it has not, if it
-// answers again.
-func engineCondition(err error, away time.Duration) v1.Condition {
-	if err != nil {
-		return v1.Condition{Type: v1.EngineReachable, Status: v1.False, Reason: v1.ReasonEngineUnreachable,
-			Message: "the engine does not answer: states are the last observed ones, and requests wait for it"}
-	}
-	return v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: v1.ReasonAnswers, Message: "the engine answers again" + after(away)}
-}
-
-// storeCondition returns whether the store can be written. away is how long it could not,
-// if it can again.
-func storeCondition(err error, away time.Duration) v1.Condition {
-	if err != nil {
-		return v1.Condition{Type: v1.StoreWritable, Status: v1.False, Reason: v1.ReasonNotWritable,
-			Message: storeReason(err) + ": requests are refused, except stop and kill"}
-	}
-	return v1.Condition{Type: v1.StoreWritable, Status: v1.True, Reason: v1.ReasonWritable, Message: "the store can be written again" + after(away)}
-}
-
-// after returns the text for how long something has lasted, empty if that is unknown.
-func after(d time.Duration) string {
-	if d <= 0 {
-		return ""
-	}
-	return ", after " + d.Round(time.Millisecond).String()
-}
-
-// awayFor returns how long the engine has not answered; 0 if it did at the last check.
-func awayFor(last *health) time.Duration {
-	if last == nil || last.err == nil {
-		return 0
-	}
-	return time.Since(last.since)
-}
-
-// elapsed returns the time since then; 0 if then is zero.
-func elapsed(then time.Time) time.Duration {
-	if then.IsZero() {
-		return 0
-	}
-	return time.Since(then)
-}
-
-// logHealth writes a line when the engine stops answering, and when it answers again.
-func (d *daemon) logHealth(last *health, now health) {
+func (w *watched) observe(err error, log *slog.Logger, storeIn func(v1.Condition) error) {
+	c := v1.Condition{Type: w.condition, Status: v1.True, Reason: w.works, Message: w.again}
 	switch {
-	case now.err != nil && (last == nil || last.err == nil):
-		d.log.Warn("the engine does not answer", "err", now.err)
-	case now.err == nil && last != nil && last.err != nil:
-		d.log.Info("the engine answers again", "after", now.at.Sub(last.since).Round(time.Millisecond))
+	case err != nil:
+		c.Status, c.Reason, c.Message = v1.False, w.fails, w.message(err)
+		if w.since.IsZero() {
+			w.since = time.Now()
+			log.Log(context.Background(), w.level, w.lost, "err", err)
+		}
+	case !w.since.IsZero():
+		away := time.Since(w.since).Round(time.Millisecond)
+		w.since = time.Time{}
+		c.Message += ", after " + away.String()
+		log.Info(w.again, "after", away)
 	}
-}
-
-// logStore writes a line when the store can no longer be written because of err, and
-// when it can be again. It takes and returns the time since when it cannot; zero: it can.
-func logStore(log *slog.Logger, err error, since time.Time) time.Time {
-	switch {
-	case err != nil && since.IsZero():
-		log.Error("the store cannot be written: requests are refused, except stop and kill", "err", err)
-		return time.Now()
-	case err == nil && !since.IsZero():
-		log.Info("the store can be written again", "after", time.Since(since).Round(time.Millisecond))
-		return time.Time{}
+	if w.stored != c.Status && storeIn(c) == nil {
+		w.stored = c.Status
 	}
-	return since
 }
 
 // engineHealth returns whether the engine answers, and since when. Before the first

@@ -26,19 +26,18 @@ import (
 func TestUnwritableStoreIsLoggedOnce(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
-	since := logStore(log, nil, time.Time{})
-	require.Zero(t, since)
+	w := watchedStore()
+	storeIn := func(v1.Condition) error { return nil }
+	w.observe(nil, log, storeIn)
 	require.Empty(t, text.String())
 	for range 3 {
-		since = logStore(log, store.ErrDiskFull, since)
-		require.NotZero(t, since)
+		w.observe(store.ErrDiskFull, log, storeIn)
 	}
 	require.Equal(t, 1, strings.Count(text.String(), "\n"))
 	require.Regexp(t, `level=ERROR msg="the store cannot be written: .*" err="disk is full"`, text.String())
 	text.Reset()
 	for range 3 {
-		since = logStore(log, nil, since)
-		require.Zero(t, since)
+		w.observe(nil, log, storeIn)
 	}
 	require.Equal(t, 1, strings.Count(text.String(), "\n"))
 	require.Contains(t, text.String(), `level=INFO msg="the store can be written again" after=`)
@@ -82,35 +81,43 @@ func TestStoreReason(t *testing.T) {
 func TestConditionsWaitForTheStore(t *testing.T) {
 	var got []string
 	var broken error
-	stored := nodeConditions{}
-	set := func(c v1.Condition) {
-		stored.set(c, func(c v1.Condition) error {
-			if broken == nil {
-				got = append(got, c.Reason)
-			}
-			return broken
-		})
+	log := slog.New(slog.DiscardHandler)
+	disk, engine := watchedStore(), watchedEngine()
+	storeIn := func(c v1.Condition) error {
+		if broken == nil {
+			got = append(got, c.Reason)
+		}
+		return broken
 	}
-	set(engineCondition(nil, 0))
-	set(engineCondition(nil, 0))
+	engine.observe(nil, log, storeIn)
+	engine.observe(nil, log, storeIn)
 	require.Equal(t, []string{"Answers"}, got)
 	broken = errors.New("broken")
 	for range 3 {
-		set(storeCondition(store.ErrDiskFull, 0))
-		set(engineCondition(broken, 0))
+		disk.observe(store.ErrDiskFull, log, storeIn)
+		engine.observe(broken, log, storeIn)
 	}
 	require.Len(t, got, 1)
 	broken = nil
-	set(storeCondition(store.ErrDiskFull, 0))
-	set(engineCondition(errors.New("away"), 0))
-	set(storeCondition(nil, time.Minute))
+	disk.observe(store.ErrDiskFull, log, storeIn)
+	engine.observe(errors.New("away"), log, storeIn)
+	disk.observe(nil, log, storeIn)
 	require.Equal(t, []string{"Answers", "NotWritable", "EngineUnreachable", "Writable"}, got)
 }
 
 func TestConditionsNameTheDuration(t *testing.T) {
-	require.Equal(t, "the engine answers again, after 2m38s", engineCondition(nil, 2*time.Minute+38*time.Second).Message)
-	require.Equal(t, "the engine answers again", engineCondition(nil, 0).Message, "berth has just started")
-	require.Equal(t, "store: the disk is full: requests are refused, except stop and kill", storeCondition(store.ErrDiskFull, 0).Message)
+	var got v1.Condition
+	log := slog.New(slog.DiscardHandler)
+	storeIn := func(c v1.Condition) error { got = c; return nil }
+	w := watchedEngine()
+	w.observe(nil, log, storeIn)
+	require.Equal(t, "the engine answers again", got.Message, "berth has just started")
+	w.observe(errors.New("away"), log, storeIn)
+	w.since = time.Now().Add(-2*time.Minute - 38*time.Second)
+	w.observe(nil, log, storeIn)
+	require.Regexp(t, `^the engine answers again, after 2m38(\.\d+)?s$`, got.Message)
+	watchedStore().observe(store.ErrDiskFull, log, storeIn)
+	require.Equal(t, "store: the disk is full: requests are refused, except stop and kill", got.Message)
 }
 
 // TestWatchdog reads the notifications as the service manager does.
