@@ -1,3 +1,5 @@
+//go:build cluster
+
 package kubernetes
 
 import (
@@ -45,9 +47,7 @@ const claim = "volumes"
 func newCluster(t *testing.T) cluster {
 	t.Helper()
 	world := os.Getenv("KUBE_WORLD")
-	if world == "" {
-		t.Skip("needs a cluster: make test-kube")
-	}
+	require.NotEmpty(t, world, "needs a cluster: make test-kube")
 	host := os.Getenv("KUBE_HOST")
 	volumes, err := os.MkdirTemp(world, "volumes")
 	require.NoError(t, err)
