@@ -109,6 +109,9 @@ func (k *socket) handle(ctx context.Context, raw []byte) outgoing {
 		m.Container = k.container
 	}
 	answer, err := k.execute(ctx, m)
+	if err != nil && ctx.Err() != nil {
+		return nil // the client is gone, which is no failure: it could fill the log
+	}
 	if err != nil {
 		text, log := k.sockets.Refusal(err)
 		if log {

@@ -1,6 +1,9 @@
 package ws
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -50,4 +53,17 @@ func TestMessagesNeedTheirScope(t *testing.T) {
 		require.Equal(t, "Token scope does not allow this operation", c.next().Data)
 	}
 	require.Empty(t, h.containers.done)
+}
+
+// TestGoneClientIsNotLogged: a message that waits for its turn when its client leaves is no failure.
+func TestGoneClientIsNotLogged(t *testing.T) {
+	h := newHarness(t)
+	h.sockets.Pace = func(ctx context.Context, _ auth.Principal) error { return ctx.Err() }
+	h.sockets.Refusal = func(err error) (string, bool) { return err.Error(), true }
+	var log bytes.Buffer
+	k := &socket{sockets: h.sockets, container: "mc", log: slog.New(slog.NewTextHandler(&log, nil))}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Nil(t, k.handle(ctx, []byte(`{"event":"power","data":"start"}`)))
+	require.Empty(t, log.String())
 }
