@@ -1,9 +1,8 @@
 package volume
 
 import (
-	"bytes"
+	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,6 +13,86 @@ import (
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 )
+
+// Decompress extracts the archive at path into the folder dest, which it creates if it is
+// missing. It detects the format by content. It extracts into a temporary folder
+// first, so an archive with one invalid entry leaves nothing, and then moves the
+// entries to dest: files replace files and folders are merged. If a file conflicts
+// with a folder, nothing is moved. If a move fails, what was moved before stays. On return the
+// names are durable, but the contents only once the kernel has written them: an fsync of each file
+// would take longer than everything else, and the archive still exists. Unusual entries are left
+// out and listed.
+func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (got v1.Extraction, err error) {
+	if d.Archive, err = parseEntry(d.Archive); err != nil {
+		return got, err
+	}
+	if d.Destination, err = parse(d.Destination); err != nil {
+		return got, err
+	}
+	err = f.withVolume(ctx, id, d.Destination, func(vol *openVolume) error {
+		f, err := vol.openFile(d.Archive, os.O_RDONLY)
+		if err != nil {
+			return refuseRead(d.Archive, err)
+		}
+		defer f.Close()
+		if info, err := vol.root.Stat(d.Destination); err == nil && !info.IsDir() {
+			return exists(d.Destination)
+		}
+		return vol.extractInto(d.Destination, func(u *extractor) error {
+			info, err := f.Stat()
+			if err != nil {
+				return err
+			}
+			got, err = archive.Extract(ctx, f, info.Size(), archive.Options{Limits: archiveLimits(vol.m), Name: d.Archive, Encoding: d.Encoding}, u)
+			return err
+		})
+	})
+	return got, err
+}
+
+// extractInto calls extract with an extractor into a temporary folder, and moves what it created
+// to dest.
+func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) error {
+	o, err := vol.ownerIn(dest)
+	if err != nil {
+		return err
+	}
+	x, err := vol.newTemp(o)
+	if err != nil {
+		return err
+	}
+	res := vol.newReservation(0)
+	moved := false
+	defer func() {
+		freed := x.close() // folders that dest has as well
+		res.Release()
+		if moved {
+			vol.quota.Add(-freed)
+		}
+	}()
+	if err := res.Grow(blockBytes); err != nil {
+		return err
+	}
+	stage, err := x.mkdir()
+	if err != nil {
+		return err
+	}
+	defer stage.close()
+	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage, owner: o}
+	if u.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
+		defer u.there.Close()
+	}
+	err = extract(u)
+	if err := errors.Join(err, u.leave(0)); err != nil {
+		return err
+	}
+	freed, err := commitInto(vol, x, stage, dest)
+	if err == nil {
+		moved = true
+		vol.quota.Add(res.Bytes() - freed)
+	}
+	return err
+}
 
 // extractor creates the entries of an archive in a temporary folder. It is an
 // archive.Destination.
@@ -250,11 +329,7 @@ func (u *extractor) file(in *folder, base string, e archive.Entry) error {
 		return err
 	}
 	defer f.Close()
-	size, err := u.copyContent(f, e.Content)
-	if err == nil && size == 0 {
-		err = u.reservation.Grow(blockBytes)
-	}
-	if err != nil {
+	if err := u.vol.writeContent(f, e.Content, u.reservation, true); err != nil {
 		return err
 	}
 	if err := errors.Join(u.own().finish(f, e.Mode.Perm()), f.Close()); err != nil {
@@ -266,61 +341,99 @@ func (u *extractor) file(in *folder, base string, e archive.Entry) error {
 	return in.setTime(base, e.Time)
 }
 
-// copyContent writes content to f, reserves each piece before it is written, and
-// returns how many bytes it wrote. Blocks of zeros become holes.
-func (u *extractor) copyContent(f *os.File, content io.Reader) (size int64, err error) {
-	buf := u.vol.m.bufs.Get().(*[]byte)
-	defer u.vol.m.bufs.Put(buf)
-	var hole bool
-	for {
-		n, end := fillBuffer(u.vol, content, *buf)
-		if end != nil && !errors.Is(end, io.EOF) {
-			return size, end
+// commitInto moves the extracted files from the temporary folder stage, the entry x, to dest. It
+// returns how many bytes on disk the files had that it replaced.
+func commitInto(vol *openVolume, x *temp, stage *folder, dest string) (freed int64, err error) {
+	if _, err := vol.root.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		if err := stage.file.Chmod(0o755); err != nil {
+			return 0, err
 		}
-		if err := errors.Join(u.vol.ctxErr(), u.reservation.Grow(roundUp(int64(n)))); err != nil {
-			return size, err
+		if err := x.rename(dest); !errors.Is(err, fs.ErrExist) {
+			return 0, err
 		}
-		if n > 0 { // readers may return io.EOF after their last piece, which may have been a hole
-			if hole, err = writeSparse(f, (*buf)[:n], size); err != nil {
-				return size, err
-			}
-		}
-		size += int64(n)
-		if end == nil {
-			continue
-		}
-		if hole {
-			return size, f.Truncate(size)
-		}
-		return size, nil
 	}
+	to, err := openFolder(vol.root, dest)
+	if err != nil {
+		return 0, err
+	}
+	defer to.close()
+	g := merge{vol: vol}
+	if err := g.check(stage, to, dest); err != nil {
+		return 0, err
+	}
+	err = g.move(stage, to)
+	return g.freed, err
 }
 
-// writeSparse writes p at off without whole blocks of zeros. hole reports whether p
-// ended with such a block.
-func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
-	var zeros [blockBytes]byte
-	begin := 0
-	for at := 0; at+blockBytes <= len(p); at += blockBytes {
-		if p[at] != 0 || !bytes.Equal(p[at:at+blockBytes], zeros[:]) {
-			hole = false
-			continue
-		}
-		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
-			return false, err
-		}
-		begin, hole = at+blockBytes, true
-	}
-	if begin < len(p) {
-		hole = false
-	}
-	return hole, writeAt(f, p[begin:], off+int64(begin))
+// merge moves a tree into another tree.
+type merge struct {
+	vol   *openVolume
+	freed int64 // bytes on disk of files that were replaced
 }
 
-func writeAt(f *os.File, p []byte, off int64) error {
-	if len(p) == 0 {
+// each calls do for each entry of a folder.
+func (g *merge) each(from *folder, do func(name string, here fs.FileInfo) error) error {
+	return from.each(func(name string, here fs.FileInfo, err error) error {
+		if err := errors.Join(err, g.vol.ctxErr()); err != nil {
+			return err
+		}
+		return do(name, here)
+	})
+}
+
+// both calls do with the folder name of from and that of to.
+func (g *merge) both(from, to *folder, name string, here, there fs.FileInfo, do func(from, to *folder) error) error {
+	sub, err := from.enter(name, here)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	dest, err := to.enter(name, there)
+	if err != nil {
+		return err
+	}
+	defer dest.close()
+	return do(sub, dest)
+}
+
+// check returns an error if a file would replace a folder or a folder a file. It runs before
+// anything is moved. up is the volume path of the folder to.
+func (g *merge) check(from, to *folder, up string) error {
+	return g.each(from, func(name string, here fs.FileInfo) error {
+		there, err := to.Lstat(name)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		if here.IsDir() != there.IsDir() {
+			return exists(path.Join(up, name))
+		}
+		if !here.IsDir() {
+			return nil
+		}
+		return g.both(from, to, name, here, there, func(from, to *folder) error { return g.check(from, to, path.Join(up, name)) })
+	})
+}
+
+// move moves every entry of from to the folder to, where it replaces files, and makes the names
+// durable.
+func (g *merge) move(from, to *folder) error {
+	err := g.each(from, func(name string, here fs.FileInfo) error {
+		err := from.renameNew(name, to, name)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		there, err := to.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if here.IsDir() {
+			return g.both(from, to, name, here, there, g.move)
+		}
+		if err := from.rename(name, to, name, 0); err != nil {
+			return err
+		}
+		g.freed += onDisk(there)
 		return nil
-	}
-	_, err := f.WriteAt(p, off)
-	return err
+	})
+	return errors.Join(err, to.sync())
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -138,4 +141,255 @@ func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
 	}
 	space.Free = max(0, space.Free)
 	return space, nil
+}
+
+// Mkdir creates the folder p with mode 0755. Its parent must exist.
+func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+			return err
+		}
+		if err := dir.Mkdir(base, 0o700); err != nil {
+			return err
+		}
+		vol.quota.Add(blockBytes)
+		made, err := openFolder(dir.Root, base)
+		if err != nil {
+			return err
+		}
+		defer made.close()
+		o, err := dir.owner()
+		if err != nil {
+			return err
+		}
+		return o.finish(made.file, 0o755)
+	})
+}
+
+// change opens the folder of p, and calls do with it and the name in it.
+func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *folder, base string) error) error {
+	p, err := cleanEntry(p)
+	if err != nil {
+		return err
+	}
+	return n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
+		dir, err := openFolder(vol.root, path.Dir(p))
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		return do(vol, dir, path.Base(p))
+	})
+}
+
+// Remove removes the entry at p, which must not be a folder.
+func (n InPlace) Remove(ctx context.Context, id, p string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		info, err := dir.Lstat(base)
+		if err == nil && info.IsDir() {
+			err = notAFile(p)
+		}
+		if err == nil {
+			err = dir.Remove(base)
+		}
+		if err == nil {
+			countRemoved(vol, info)
+		}
+		return err
+	})
+}
+
+// RemoveFolder removes the folder p, which must be empty.
+func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		info, err := dir.Lstat(base)
+		if err == nil && !info.IsDir() {
+			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", v1.EscapePath(p))
+		}
+		if err == nil {
+			err = dir.Remove(base)
+		}
+		if is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
+			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", v1.EscapePath(p))
+		}
+		if err == nil {
+			vol.quota.Add(-blockBytes)
+		}
+		return err
+	})
+}
+
+// countRemoved takes a removed entry from the usage. What an open handle keeps is counted until a
+// scan finds that it is closed.
+func countRemoved(vol *openVolume, removed fs.FileInfo) {
+	for _, h := range vol.m.handles(vol.id) {
+		if info, err := h.file.Stat(); err == nil && os.SameFile(info, removed) {
+			return
+		}
+	}
+	vol.quota.Add(-onDisk(removed))
+}
+
+// Rename moves src to dst. If replace is true, it replaces what is at dst as rename(2)
+// does; otherwise dst must not exist.
+func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) error {
+	src, err := cleanEntry(src)
+	if err != nil {
+		return err
+	}
+	return n.change(ctx, id, dst, func(vol *openVolume, to *folder, base string) error {
+		from, err := openFolder(vol.root, path.Dir(src))
+		if err != nil {
+			return refuse(src, err)
+		}
+		defer from.close()
+		if _, err := from.Lstat(path.Base(src)); err != nil {
+			return refuse(src, err)
+		}
+		if !replace {
+			err = from.renameNew(path.Base(src), to, base)
+		} else {
+			err = renameOver(vol, from, path.Base(src), to, base)
+		}
+		switch {
+		case errors.Is(err, syscall.EINVAL):
+			return intoItself("move")
+		case is(err, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR):
+			return exists(dst)
+		}
+		return err
+	})
+}
+
+func renameOver(vol *openVolume, from *folder, old string, to *folder, base string) error {
+	replaced, missing := to.Lstat(base)
+	moved, err := from.Lstat(old)
+	if err != nil {
+		return err
+	}
+	err = from.rename(old, to, base, 0)
+	if err == nil && missing == nil && inodeOf(replaced) != inodeOf(moved) {
+		countRemoved(vol, replaced)
+	}
+	return err
+}
+
+// Symlink creates a link at p. Its target, from the folder of p, must stay in the
+// volume.
+func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
+	if len(target) > v1.MaxPath || !inside(p, target) {
+		return v1.ErrInvalidPath
+	}
+	if _, err := clean(path.Join(path.Dir(p), target)); err != nil {
+		return err
+	}
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+			return err
+		}
+		if err := dir.Symlink(target, base); err != nil {
+			return err
+		}
+		vol.quota.Add(blockBytes)
+		o, err := dir.owner()
+		if err != nil {
+			return err
+		}
+		return o.finishLink(dir, base)
+	})
+}
+
+// SetAttributes changes the attributes of the file or folder that p leads to, and reports
+// whether they were others before. It checks all of them before it changes one.
+func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttributes) (changed bool, err error) {
+	p, err = clean(p)
+	if err != nil {
+		return false, err
+	}
+	err = n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
+		dir, base, err := vol.resolve(p)
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		found, err := dir.find(base)
+		if err != nil {
+			return err
+		}
+		defer found.Close()
+		changed, err = setAttributes(vol, found, p, a)
+		return err
+	})
+	return changed, err
+}
+
+// setAttributes changes the attributes of the file or folder of a handle, whose path is p.
+func setAttributes(vol *openVolume, f *os.File, p string, a v1.FileAttributes) (changed bool, err error) {
+	info, err := f.Stat()
+	if err == nil {
+		err = checkAttributes(p, info, a)
+	}
+	if err != nil {
+		return false, err
+	}
+	if a.Size != nil && *a.Size != info.Size() {
+		if err := resize(vol, f, info, *a.Size); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	if a.Mode != nil && *a.Mode == a.Mode.Perm() && *a.Mode != info.Mode().Perm() {
+		if err := os.Chmod(self(f), *a.Mode); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	if a.Accessed != nil || a.Edited != nil {
+		if err := os.Chtimes(self(f), timeOf(a.Accessed), timeOf(a.Edited)); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	return changed, nil
+}
+
+// timeOf returns the zero time for nil, which changes nothing.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// checkAttributes refuses what no client may set. A mode or an owner that the file has
+// already is allowed.
+func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	same := func(want *uint32, have uint32) bool { return want == nil || ok && *want == have }
+	switch {
+	case !info.Mode().IsRegular() && !info.IsDir(), !same(a.UID, st.Uid), !same(a.GID, st.Gid):
+		return v1.ErrInvalidPath
+	case a.Mode == nil || *a.Mode == info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky):
+	case *a.Mode != a.Mode.Perm() || p == root:
+		return v1.ErrInvalidPath
+	}
+	if a.Size != nil && (*a.Size < 0 || !info.Mode().IsRegular()) {
+		return notAFile(p)
+	}
+	return nil
+}
+
+// resize sets the size of a regular file, which info describes. Growth must fit in the limit,
+// although it occupies nothing until it is written.
+func resize(vol *openVolume, f *os.File, info fs.FileInfo, size int64) error {
+	if err := vol.quota.Fits(max(0, size-max(info.Size(), diskBytes(info)))); err != nil {
+		return err
+	}
+	if err := os.Truncate(self(f), size); err != nil {
+		return err
+	}
+	if after, err := f.Stat(); err == nil {
+		vol.quota.Add(diskBytes(after) - diskBytes(info))
+	}
+	return nil
 }

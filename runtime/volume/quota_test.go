@@ -39,7 +39,7 @@ func TestQuota(t *testing.T) {
 func TestReservation(t *testing.T) {
 	q := newQuota(func() {})
 	q.SetLimit(100, v1.Usage{Bytes: 50})
-	first, second := newReservation(q, nil, 0), newReservation(q, nil, 30)
+	first, second := &reservation{quota: q}, &reservation{quota: q, credit: 30}
 	require.NoError(t, first.Grow(30))
 	require.NoError(t, first.Grow(20))
 	require.ErrorIs(t, first.Grow(1), v1.ErrSizeLimit)
@@ -60,7 +60,7 @@ func TestSumsDoNotOverflow(t *testing.T) {
 	for _, limit := range []int64{0, 100, math.MaxInt64} {
 		q := newQuota(func() {})
 		q.SetLimit(limit, v1.Usage{Bytes: 50})
-		first, second := newReservation(q, nil, 0), newReservation(q, nil, 0)
+		first, second := &reservation{quota: q}, &reservation{quota: q}
 		require.ErrorIs(t, first.Grow(math.MaxInt64), v1.ErrSizeLimit)
 		require.Zero(t, first.Bytes())
 		require.ErrorIs(t, q.Fits(math.MaxInt64), v1.ErrSizeLimit)

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,15 +21,11 @@ func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error
 }
 
 func (vol *openVolume) write(p string, content io.Reader) error {
-	dst, base, old, err := vol.locate(p)
-	if err == nil && old != nil && old.Mode()&fs.ModeSymlink != 0 {
-		dst.close()
-		var name string
-		if name, err = vol.follow(p); err != nil {
-			return err
-		}
-		dst, base, old, err = vol.locate(name)
+	name, err := vol.follow(p)
+	if err != nil {
+		return err
 	}
+	dst, base, old, err := vol.locate(name)
 	if err != nil {
 		return err
 	}
@@ -108,7 +105,7 @@ func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, r
 		return 0, err
 	}
 	defer f.Close()
-	if err := copyBytes(vol, f, content, res); err != nil {
+	if err := vol.writeContent(f, content, res, false); err != nil {
 		return 0, err
 	}
 	if err := f.Sync(); err != nil {
@@ -121,34 +118,42 @@ func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, r
 	return onDisk(info), f.Close()
 }
 
-// copyBytes copies src to f until src or the operation ends. It reserves each piece
-// before it writes it.
-func copyBytes(vol *openVolume, f *os.File, src io.Reader, res *reservation) error {
+// writeContent writes content to the new file f, until content or the operation ends. It reserves
+// each piece before it writes it. If sparse is true, blocks of zeros become holes, which no limit
+// counts: then content must have a bound of its own.
+func (vol *openVolume) writeContent(f *os.File, content io.Reader, res *reservation, sparse bool) error {
 	buf := vol.m.bufs.Get().(*[]byte)
 	defer vol.m.bufs.Put(buf)
-	for empty := true; ; empty = false {
-		if err := vol.ctxErr(); err != nil {
+	var size int64
+	var hole bool
+	for {
+		n, end := fillBuffer(vol, content, *buf)
+		if end != nil && !errors.Is(end, io.EOF) {
+			return end
+		}
+		if err := errors.Join(vol.ctxErr(), res.Grow(roundUp(int64(n)))); err != nil {
 			return err
 		}
-		n, end := fillBuffer(vol, src, *buf)
-		if n == 0 && empty {
-			if err := res.Grow(blockBytes); err != nil {
-				return err
-			}
+		var err error
+		switch {
+		case n == 0: // the last piece was the one before, which may have been a hole
+		case sparse:
+			hole, err = writeSparse(f, (*buf)[:n], size)
+		default:
+			_, err = f.Write((*buf)[:n])
 		}
-		if n > 0 {
-			if err := res.Grow(roundUp(int64(n))); err != nil {
-				return err
-			}
-			if _, err := f.Write((*buf)[:n]); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
-		if errors.Is(end, io.EOF) {
+		size += int64(n)
+		switch {
+		case end == nil:
+		case size == 0:
+			return res.Grow(blockBytes) // no data, but an inode
+		case hole:
+			return f.Truncate(size)
+		default:
 			return nil
-		}
-		if end != nil {
-			return end
 		}
 	}
 }
@@ -166,4 +171,33 @@ func fillBuffer(vol *openVolume, src io.Reader, buf []byte) (n int, err error) {
 		n += k
 	}
 	return n, err
+}
+
+// writeSparse writes p at off without whole blocks of zeros. hole reports whether p
+// ended with such a block.
+func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
+	var zeros [blockBytes]byte
+	begin := 0
+	for at := 0; at+blockBytes <= len(p); at += blockBytes {
+		if p[at] != 0 || !bytes.Equal(p[at:at+blockBytes], zeros[:]) {
+			hole = false
+			continue
+		}
+		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
+			return false, err
+		}
+		begin, hole = at+blockBytes, true
+	}
+	if begin < len(p) {
+		hole = false
+	}
+	return hole, writeAt(f, p[begin:], off+int64(begin))
+}
+
+func writeAt(f *os.File, p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := f.WriteAt(p, off)
+	return err
 }

@@ -22,7 +22,7 @@ import (
 // maxWindow bounds the memory for decompression, in bytes.
 const maxWindow = 8 << 20
 
-// ExtractOptions are the options of Extract and Merge.
+// ExtractOptions are the options of Extract.
 type ExtractOptions struct {
 	// Reserve is called before so many bytes are written. It may be nil.
 	Reserve func(bytes int64) error

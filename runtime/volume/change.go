@@ -1,0 +1,313 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"sort"
+	"strings"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// Mkdir creates the folder p and its parents. A folder that exists is left unchanged.
+func (f Files) Mkdir(ctx context.Context, id, p string) error {
+	p, err := parse(p)
+	if err != nil {
+		return err
+	}
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
+		dir, err := vol.mkdirs(p)
+		if errors.Is(err, fs.ErrNotExist) { // a dangling link
+			return exists(p)
+		}
+		if err == nil {
+			dir.close()
+		}
+		return err
+	})
+}
+
+// parent opens the parent folder of name, and creates it and its parents if they
+// are missing. It returns the folder and the last component of name.
+func (vol *openVolume) parent(name string) (*folder, string, error) {
+	dir, base := split(name)
+	if base == "" || base == "." || base == ".." {
+		return nil, "", v1.ErrInvalidPath
+	}
+	f, err := vol.mkdirs(dir)
+	return f, base, err
+}
+
+// mkdirs opens the folder dir and creates its missing components.
+func (vol *openVolume) mkdirs(dir string) (*folder, error) {
+	f, err := openFolder(vol.root, dir)
+	if dir == root || !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		return f, err
+	}
+	at := vol.deepest(dir)
+	if f, err = openFolder(vol.root, at); err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(below(dir, at), "/") {
+		at = path.Join(at, name)
+		made, err := vol.makeIn(f, name, at)
+		f.close()
+		if err != nil {
+			return nil, err
+		}
+		f = made
+	}
+	return f, nil
+}
+
+// deepest returns the longest beginning of dir that is a folder, if dir itself is none. It searches
+// in halves: a walk up from the end would take a time that is quadratic to the depth.
+func (vol *openVolume) deepest(dir string) string {
+	var ends []int
+	for i := range len(dir) {
+		if dir[i] == '/' {
+			ends = append(ends, i)
+		}
+	}
+	n := sort.Search(len(ends), func(i int) bool {
+		info, err := vol.root.Stat(dir[:ends[i]])
+		return err != nil || !info.IsDir()
+	})
+	if n == 0 {
+		return root
+	}
+	return dir[:ends[n-1]]
+}
+
+// below returns what follows folder in p, which is below it.
+func below(p, folder string) string {
+	if folder == root {
+		return p
+	}
+	return p[len(folder)+1:]
+}
+
+// makeIn is mkdir of the folder at p, name in parent, within the limits of the volume.
+func (vol *openVolume) makeIn(parent *folder, name, p string) (*folder, error) {
+	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+		return nil, err
+	}
+	f, err := vol.mkdir(parent, name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, exists(p)
+	}
+	return f, err
+}
+
+// mkdir opens the folder name in up. If it is missing, mkdir creates it with the
+// default mode and the owner of up, and makes its name durable.
+func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
+	err := up.Mkdir(name, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return openFolder(up.Root, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	vol.quota.Add(blockBytes)
+	f, err := openFolder(up.Root, name)
+	if err != nil {
+		return nil, err
+	}
+	// Mkdir applied the daemon's umask to the mode: set it again.
+	o, err := up.owner()
+	if err == nil {
+		err = errors.Join(o.finish(f.file, 0o755), up.sync())
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Rename moves src to dst, which must not exist. It creates dst's parents.
+func (f Files) Rename(ctx context.Context, id, src, dst string) error {
+	src, err := parseEntry(src)
+	if err != nil {
+		return err
+	}
+	dst, err = parseEntry(dst)
+	if err != nil {
+		return err
+	}
+	return f.withVolume(ctx, id, dst, func(vol *openVolume) error { return vol.rename(src, dst) })
+}
+
+func (vol *openVolume) rename(src, dst string) error {
+	info, err := vol.root.Lstat(src)
+	if err != nil {
+		return refuse(src, err)
+	}
+	if err := notIntoItself(info, src, dst, "move"); err != nil {
+		return err
+	}
+	from, err := openFolder(vol.root, path.Dir(src))
+	if err != nil {
+		return refuse(src, err)
+	}
+	defer from.close()
+	to, base, err := vol.parent(dst)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	err = from.renameNew(path.Base(src), to, base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFound(src)
+	}
+	if errors.Is(err, syscall.EINVAL) { // dst is inside src, through a link
+		return intoItself("move")
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(to.sync(), from.sync())
+}
+
+func notIntoItself(info fs.FileInfo, src, dst, verb string) error {
+	switch {
+	case src == dst:
+		return exists(dst)
+	case info.IsDir() && within(dst, src):
+		return intoItself(verb)
+	}
+	return nil
+}
+
+func intoItself(verb string) error {
+	return v1.Errorf(v1.InvalidRequest, "Cannot %s a folder into itself", verb)
+}
+
+// Delete removes p and everything in it. p disappears at once; if ctx ends before
+// everything is removed, the next scan removes the rest.
+func (f Files) Delete(ctx context.Context, id, p string) error {
+	p, err := parseEntry(p)
+	if err != nil {
+		return err
+	}
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return vol.delete(ctx, p) })
+}
+
+func (vol *openVolume) delete(ctx context.Context, p string) error {
+	dir, err := openFolder(vol.root, path.Dir(p))
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	in, err := vol.m.openTemps(vol.id)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	gone := randomName(removedPrefix)
+	if err := dir.renameNew(path.Base(p), in, gone); err != nil {
+		return err
+	}
+	freed, err := removeTree(ctx, in, gone)
+	vol.quota.Add(-freed)
+	return errors.Join(err, dir.sync())
+}
+
+// Chmod sets the permission bits of p, 0 to 0777. It refuses links, which have no
+// mode of their own.
+func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
+	p, err := parseEntry(p)
+	if err != nil {
+		return err
+	}
+	if mode != mode.Perm() {
+		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
+	}
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
+		dir, err := openFolder(vol.root, path.Dir(p))
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		return chmod(dir.Root, path.Base(p), mode)
+	})
+}
+
+func chmod(dir *os.Root, name string, mode fs.FileMode) error {
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return v1.ErrInvalidPath
+	}
+	return dir.Chmod(name, mode)
+}
+
+// owner is the user and the group of an entry. A new entry gets that of its folder, and a file that
+// replaces another one that of the other.
+type owner struct{ uid, gid int }
+
+func ownerOf(info fs.FileInfo) owner {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return owner{-1, -1}
+	}
+	return owner{int(st.Uid), int(st.Gid)}
+}
+
+// owner returns the owner of new entries of the folder.
+func (f *folder) owner() (owner, error) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return owner{}, err
+	}
+	return ownerOf(info), nil
+}
+
+// ownerIn returns the owner of new entries of the folder dir, which may be missing.
+func (vol *openVolume) ownerIn(dir string) (owner, error) {
+	info, err := vol.root.Stat(dir)
+	if err == nil && !info.IsDir() || is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		info, err = vol.root.Stat(vol.deepest(dir))
+	}
+	if err != nil {
+		return owner{}, err
+	}
+	return ownerOf(info), nil
+}
+
+// finish sets the mode and the owner of a new file or folder.
+func (o owner) finish(f *os.File, mode fs.FileMode) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if ownerOf(info) != o {
+		if err := ignoreDenied(f.Chown(o.uid, o.gid)); err != nil {
+			return err
+		}
+	}
+	if info.Mode()&^fs.ModeType != mode { // the umask has changed it, or the folder's setgid
+		err = f.Chmod(mode)
+	}
+	return err
+}
+
+// finishLink sets the owner of the new link name.
+func (o owner) finishLink(in *folder, name string) error {
+	return ignoreDenied(in.Lchown(name, o.uid, o.gid))
+}
+
+// ignoreDenied ignores that only root may give a file to another user.
+func ignoreDenied(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
