@@ -87,7 +87,7 @@ func (vol *openVolume) follow(p string) (string, error) {
 			return "", v1.ErrInvalidPath
 		}
 		if p = path.Dir(p) + "/" + target; len(p) > v1.MaxPath { // not cleaned: the folder may be a link
-			return "", syscall.ENAMETOOLONG
+			return "", syscall.ELOOP // as for too many links: no name in p is too long
 		}
 	}
 	return "", syscall.ELOOP
