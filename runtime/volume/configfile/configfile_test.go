@@ -434,6 +434,21 @@ type written struct {
 	names []string
 }
 
+// TestYAMLBlockIndent changes blocks whose header names their indent.
+func TestYAMLBlockIndent(t *testing.T) {
+	for before, want := range map[string]string{
+		"a: |4-\n     A\n    A\nb: 1\n":       "a: x\nb: 1\n",
+		"- a: |2\n     A\n    A\n  b: 1\n":    "- a: x\n  b: 1\n",
+		"- - |1\n    A\n   A\n  - 1\n":        "- - x\n  - 1\n",
+		"s:\n  a: >1\n     A\n   A\n  b: 1\n": "s:\n  a: x\n  b: 1\n",
+	} {
+		key := map[string]string{"a: ": "a", "- a": "0.a", "- -": "0.0", "s:\n": "s.a"}[before[:3]]
+		after, err := Apply("yaml", []byte(before), object{key: "x"})
+		require.NoError(t, err, before)
+		require.Equal(t, want, string(after))
+	}
+}
+
 // TestYAMLReadsBack does so with documents in every style.
 func TestYAMLReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -294,6 +294,7 @@ var (
 	yamlAlias      = regexp.MustCompile(`^[^ \t\r\n,\]}]*`)
 	yamlClose      = regexp.MustCompile(`^(?:[\s,:]|#[^\r\n]*)*[\]}]`)
 	yamlProperties = regexp.MustCompile(`^(?:[&!][^ \t\r\n]*\s*)*`)
+	yamlDashes     = regexp.MustCompile(`^ *(?:- +)*`)
 	yamlHeader     = regexp.MustCompile(`^[|>][-+0-9]*`)
 )
 

@@ -114,12 +114,21 @@ func (y *yamlEditor) lineEnd(at int) int {
 }
 
 // blockEnd returns the end of the last line of a literal or folded scalar whose header is at.
-// Blank lines are included if they may be part of it. Its first line that is not blank has its
-// indent.
+// Blank lines are included if they may be part of it. Its header names its indent from that of its
+// parent; otherwise its first line that is not blank has it.
 func (y *yamlEditor) blockEnd(n *yaml.Node, at int) int {
-	keeps := bytes.ContainsAny(yamlHeader.Find(y.content[at:]), "+123456789")
+	header := yamlHeader.Find(y.content[at:])
+	keeps := bytes.ContainsAny(header, "+123456789")
 	end := y.lineEnd(at)
 	indent, first := width(y.content[y.lineStart(n):])+1, true // at least
+	if digit := bytes.IndexAny(header, "123456789"); digit > 0 {
+		before := y.content[y.lineStart(n):y.offset(n)]
+		parent := len(yamlDashes.Find(before))
+		if parent == len(before) { // of a list
+			parent = max(0, bytes.LastIndexByte(before, '-'))
+		}
+		indent, first = parent+int(header[digit]-'0'), false
+	}
 	for i := n.Line; i < len(y.lines) && y.lines[i] < len(y.content); i++ {
 		to := y.lineEnd(y.lines[i])
 		text := y.content[y.lines[i]:to]
