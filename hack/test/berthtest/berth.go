@@ -99,7 +99,8 @@ func (b *Berth) Run(t testing.TB) {
 	defer log.Close()
 	cmd := limited(b.limits, Binary(t), "serve", "--config", b.Config)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(append(os.Environ(), "DOCKER_HOST="+b.Engine.Host()), b.env...)
+	// The tests need no tenth of the machine's disk.
+	cmd.Env = append(append(os.Environ(), "DOCKER_HOST="+b.Engine.Host(), "BERTH_DOCKER_PULL_RESERVE=0"), b.env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
