@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +17,8 @@ import (
 )
 
 // TestPullsSurviveKills kills the daemon at random moments while it downloads: each
-// download ends with all bytes, or failed with nothing left, and has exactly one entry in
-// the audit log.
+// download ends with all bytes, or failed, and has exactly one entry in the audit log. One whose
+// last attempt was killed between its file and its record has failed, and the file is whole.
 func TestPullsSurviveKills(t *testing.T) {
 	t.Parallel()
 	mirror, random := newMirror(t), dice(t)
@@ -45,17 +47,17 @@ func TestPullsSurviveKills(t *testing.T) {
 	require.Len(t, list, len(size))
 	var there []string
 	for _, p := range list {
-		if p.State == v1.PullFailed {
+		text, err := os.ReadFile(filepath.Join(b.Data, "volumes", volume, p.Path))
+		if p.State == v1.PullFailed && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		require.Equal(t, v1.PullCompleted, p.State, p.Message)
+		require.Contains(t, []v1.PullState{v1.PullCompleted, v1.PullFailed}, p.State, p.Message)
 		there = append(there, p.Path)
-		text, err := os.ReadFile(filepath.Join(b.Data, "volumes", volume, p.Path))
 		require.NoError(t, err)
 		require.Len(t, text, size[p.Path]<<20)
 		require.False(t, slices.ContainsFunc(text, func(c byte) bool { return c != 0 }))
 	}
-	t.Logf("%d of %d downloads completed", len(there), len(size))
+	t.Logf("the files of %d of %d downloads are there", len(there), len(size))
 	slices.Sort(there)
 	berthtest.Until(t, wait, "nothing else is left", func() bool { return slices.Equal(there, parts(t, b, volume)) })
 	requirePullEntries(t, b, volume, size)
