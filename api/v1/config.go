@@ -210,6 +210,9 @@ type Clear struct{ Secret }
 // MarshalJSON writes the value.
 func (c Clear) MarshalJSON() ([]byte, error) { return json.Marshal(c.Reveal()) }
 
+// UnmarshalJSON reads the value.
+func (c *Clear) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &c.Secret) }
+
 // Show returns the response of GET /remote/config. version is that of the daemon.
 // Secrets are masked unless clear is true.
 func (c Config) Show(version string, clear bool) ConfigView {

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
-	"strings"
-	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
@@ -98,33 +95,33 @@ func (a *applier) validate() error {
 }
 
 func (a *applier) dryRun(m manifest) error {
-	changes, err := a.d.Containers().DryRun(a.ctx(), m.spec)
+	var changes client.Changes
+	err := a.d.Call(a.ctx(), http.MethodPut, m.path()+"?dry_run=true", m.spec, &changes)
 	if err == nil {
-		a.changes[m.spec.InternalID] = changes
+		a.changes[m.id] = changes
 	}
 	return err
 }
 
 func (a *applier) apply(m manifest) error {
-	id := m.spec.InternalID
-	if _, known := a.changes[id]; !known {
+	if _, known := a.changes[m.id]; !known {
 		if err := a.dryRun(m); err != nil {
 			return err
 		}
 	}
-	c, err := a.d.Containers().Apply(a.ctx(), m.spec, client.ApplyOptions{})
-	if err != nil {
+	var c client.Container
+	if err := a.d.Call(a.ctx(), http.MethodPut, m.path(), m.spec, &c); err != nil {
 		return err
 	}
 	if c.Power == v1.PowerOn {
-		a.running = append(a.running, id)
+		a.running = append(a.running, m.id)
 	} else {
-		a.stopped = append(a.stopped, id)
+		a.stopped = append(a.stopped, m.id)
 	}
 	if a.waiting.enabled && !isText(a.cmd) {
 		return nil // wait prints the container as it is then
 	}
-	return printDone(a.cmd, a.d.raw, id, "%s %s", m, result(a.changes[id]))
+	return printDone(a.cmd, a.d.raw, m.id, "%s %s", m, result(a.changes[m.id]))
 }
 
 // wait waits until the applied containers are installed, and run if they should.
@@ -147,11 +144,11 @@ func (a *applier) preview(m manifest) error {
 	if err := a.dryRun(m); err != nil {
 		return err
 	}
-	changes := a.changes[m.spec.InternalID]
+	changes := a.changes[m.id]
 	if !isText(a.cmd) && format(a.cmd) != formatName {
 		return printPlanned(a.cmd, m, changes)
 	}
-	return show(a.cmd, nil, []string{m.spec.InternalID}, func(t *table) {
+	return show(a.cmd, nil, []string{m.id}, func(t *table) {
 		t.line(m.String() + " " + result(changes) + " (dry run)")
 		for _, action := range changes.Actions {
 			t.line("  " + action.Action + ": " + action.Reason)
@@ -169,7 +166,7 @@ type planned struct {
 
 // printPlanned prints one line of JSON, or a YAML document.
 func printPlanned(cmd *cobra.Command, m manifest, changes client.Changes) error {
-	raw, err := json.Marshal(planned{m.spec.InternalID, m.source, result(changes), changes})
+	raw, err := json.Marshal(planned{m.id, m.source, result(changes), changes})
 	if err != nil {
 		return err
 	}
@@ -189,24 +186,22 @@ func result(c client.Changes) string {
 	return "unchanged"
 }
 
-// The bounds of the files that describe containers.
-const (
-	maxManifestFile = 16 << 20 // bytes
-	maxManifests    = 10_000   // documents of all files
-)
-
 const manifestHelp = `-f names a file in YAML or JSON, a directory, whose files *.yaml, *.yml and *.json are read in the
 order of their names, or - for standard input. It can be repeated, and a file can contain several
-documents, each with the fields of POST /containers.`
+documents, each with the fields of POST /containers. A text that YAML reads as a number, true or
+false needs quotes.`
 
 // manifest is a container as a file describes it.
 type manifest struct {
 	source string // the file; of several documents also the number
-	spec   client.ContainerSpec
+	id     string
+	spec   json.RawMessage // as the file has it: the daemon checks it, and names what is wrong
 }
 
 // String returns the container's name in results.
-func (m manifest) String() string { return containerPrefix + m.spec.InternalID }
+func (m manifest) String() string { return containerPrefix + m.id }
+
+func (m manifest) path() string { return "/containers/" + url.PathEscape(m.id) }
 
 // fail adds the place of the manifest to an error.
 func (m manifest) fail(err error) error { return fmt.Errorf("%s: %s: %w", m.source, m, err) }
@@ -232,14 +227,12 @@ func readManifests(paths []string, stdin io.Reader) ([]manifest, error) {
 		list, err := readManifestFile(file, stdin)
 		faults = append(faults, err)
 		for _, m := range list {
-			if first, again := seen[m.spec.InternalID]; again {
+			if first, again := seen[m.id]; again {
 				faults = append(faults, m.fail(errors.New("is described in "+first+" too")))
 			}
-			seen[m.spec.InternalID] = m.source
+			seen[m.id] = m.source
 		}
-		if all = append(all, list...); len(all) > maxManifests {
-			return nil, fmt.Errorf("%s: there are more than %d documents", file, maxManifests)
-		}
+		all = append(all, list...)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -283,20 +276,9 @@ func manifestFiles(paths []string) (files []string, err error) {
 
 // readManifestFile reads the documents of one file.
 func readManifestFile(file string, stdin io.Reader) (list []manifest, err error) {
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		stdin = f
-	}
-	text, err := io.ReadAll(io.LimitReader(stdin, maxManifestFile+1))
+	text, err := readInput(file, stdin)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if len(text) > maxManifestFile {
-		return nil, fmt.Errorf("%s: is larger than %d MiB", file, maxManifestFile>>20)
+		return nil, err
 	}
 	documents := config.Documents(text)
 	var faults []error
@@ -305,10 +287,7 @@ func readManifestFile(file string, stdin io.Reader) (list []manifest, err error)
 		if len(documents) > 1 {
 			m.source = fmt.Sprintf("%s: document %d", file, document.Number)
 		}
-		if m.spec, err = decodeSpec(document.Text); err == nil && m.spec.InternalID == "" {
-			err = errors.New("internal_id is required: it names the container")
-		}
-		if err != nil {
+		if m.id, m.spec, err = readManifest(document.Text); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", m.source, err))
 			continue
 		}
@@ -317,60 +296,17 @@ func readManifestFile(file string, stdin io.Reader) (list []manifest, err error)
 	return list, errors.Join(faults...)
 }
 
-// decodeSpec reads a container in YAML or JSON, which is YAML. It accepts and ignores
-// the status fields, so that a container can be applied as it was printed.
-func decodeSpec(text []byte) (client.ContainerSpec, error) {
-	text, err := yaml.YAMLToJSONStrict(text)
+// readManifest returns the id of the container that a document describes, and the document in JSON.
+func readManifest(document []byte) (id string, spec json.RawMessage, err error) {
+	spec, err = yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return client.ContainerSpec{}, errors.New(config.YAMLError(err))
+		return "", nil, errors.New(config.YAMLError(err))
 	}
-	var c client.Container
-	err = jsonv2.Unmarshal(text, &c, jsonv2.RejectUnknownMembers(true))
-	var fault *jsonv2.SemanticError
-	if errors.As(err, &fault) {
-		err = errors.New(strings.TrimPrefix(fieldOf(fault)+": "+messageOf(fault), ": "))
+	var named struct {
+		ID string `json:"internal_id"`
 	}
-	return c.ContainerSpec, err
-}
-
-// element matches the index of a list in a path such as ports.1.port.
-var element = regexp.MustCompile(`\.([0-9]+)`)
-
-// fieldOf returns the field of an error, such as ports[1].port.
-func fieldOf(fault *jsonv2.SemanticError) string {
-	var path strings.Builder
-	for token := range fault.JSONPointer.Tokens() {
-		path.WriteString("." + token)
+	if json.Unmarshal(spec, &named) != nil || named.ID == "" {
+		return "", nil, errors.New("internal_id is required: it is the text that names the container")
 	}
-	return strings.TrimPrefix(element.ReplaceAllString(path.String(), "[$1]"), ".")
-}
-
-// messageOf returns what is wrong with the field of an error.
-func messageOf(fault *jsonv2.SemanticError) string {
-	switch {
-	case errors.Is(fault, jsonv2.ErrUnknownName):
-		return "is not a field of a container"
-	case fault.GoType == nil:
-		return fault.Error()
-	case fault.GoType == reflect.TypeFor[v1.Duration]():
-		return "must be a duration such as 90s, 1h30m or 7d, or a number of seconds"
-	case fault.GoType == reflect.TypeFor[time.Time]():
-		return "must be a time such as 2006-01-02T15:04:05Z"
-	}
-	switch fault.GoType.Kind() {
-	case reflect.String:
-		if fault.JSONKind == '{' || fault.JSONKind == '[' {
-			return "must be a single value"
-		}
-		return "must be a text: put it in quotes" // 1.10 is 1.1 by now, and 0123 is 83
-	case reflect.Bool:
-		return "must be true or false"
-	case reflect.Float64:
-		return "must be a number"
-	case reflect.Slice:
-		return "must be a list"
-	case reflect.Struct, reflect.Map:
-		return "must be a mapping"
-	}
-	return "must be a whole number"
+	return named.ID, spec, nil
 }

@@ -27,39 +27,30 @@ const maxInput = 8 << 10
 // errDetached is the end of an attachment that a person has ended.
 var errDetached = errors.New("detached")
 
-// attachOptions are the flags of attach.
-type attachOptions struct {
-	noStdin, raw bool
-	tail         int
-}
-
 func newAttachCommand(c *connector) *cobra.Command {
-	var o attachOptions
+	var tail int
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "attach <id>",
 		Short: "Follow a container's console and write lines to it",
 		Long: "Follow a container's console, and write the lines that are typed to it; nothing is sent before Enter. The\n" +
 			"container runs on after Ctrl-P Ctrl-Q, Ctrl-C or Ctrl-D. Without a terminal, lines of standard input are sent;\n" +
 			"after its end the command continues to follow.",
-		Example: "  berth attach survival\n  berth attach survival --no-stdin --tail 0",
+		Example: "  berth attach survival\n  berth attach survival --tail 0",
 		Args:    cobra.ExactArgs(1),
 	}), func(cmd *cobra.Command, d *daemon, args []string) error {
-		if err := attach(cmd, d, args[0], o); err != nil {
+		if err := attach(cmd, d, args[0], tail); err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return nil
 	})
-	flags := cmd.Flags()
-	flags.BoolVar(&o.noStdin, "no-stdin", false, "only follow the console")
-	flags.BoolVar(&o.raw, "raw", false, "write control characters to a terminal unescaped")
-	flags.IntVarP(&o.tail, "tail", "n", 20, "number of past lines, 0 to 10000")
+	cmd.Flags().IntVarP(&tail, "tail", "n", 20, "number of past lines, 0 to 10000")
 	return cmd
 }
 
 // attach follows a console and sends lines to it until the container is deleted, or the
 // person detaches. A detach and an interrupt are no errors. A broken stream is opened
 // again.
-func attach(cmd *cobra.Command, d *daemon, id string, o attachOptions) error {
+func attach(cmd *cobra.Command, d *daemon, id string, tail int) error {
 	parent, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP, syscall.SIGQUIT) // so that the terminal is restored
 	defer stop()
 	ctx, end := context.WithCancelCause(parent)
@@ -67,12 +58,9 @@ func attach(cmd *cobra.Command, d *daemon, id string, o attachOptions) error {
 	if _, err := d.Containers().Get(ctx, id); err != nil {
 		return err
 	}
-	a := &attachment{cmd: cmd, daemon: d, id: id, out: cmd.OutOrStdout()}
-	if o.raw {
-		a.out = unfiltered(a.out)
-	}
+	a := &attachment{cmd: cmd, daemon: d, id: id}
 	d.notices = notes{a}
-	in, err := openInput(cmd, o)
+	in, err := openInput(cmd)
 	if err != nil {
 		return err
 	}
@@ -83,7 +71,7 @@ func attach(cmd *cobra.Command, d *daemon, id string, o attachOptions) error {
 			end(err) // and the stream
 		}
 	})
-	end(a.follow(ctx, client.OpenOptions{Tail: o.tail, Size: in.size()}))
+	end(a.follow(ctx, client.OpenOptions{Tail: tail, Size: in.size()}))
 	in.stop()
 	reading.Wait()
 	switch err := context.Cause(ctx); {
@@ -103,8 +91,7 @@ type attachment struct {
 	daemon *daemon
 	id     string
 
-	mu  sync.Mutex // guards what is printed
-	out io.Writer
+	mu sync.Mutex // guards what is printed
 }
 
 // input sends lines until there are no more. It returns errDetached if a person has
@@ -146,7 +133,7 @@ func (a *attachment) print(m client.Message) error {
 	if !isText(a.cmd) {
 		return printNext(a.cmd, m.JSON)
 	}
-	return printMessage(a.out, a.cmd.ErrOrStderr(), m)
+	return printMessage(a.cmd.OutOrStdout(), a.cmd.ErrOrStderr(), m)
 }
 
 // note prints a message of berth. The next line of the console fails if this does.
@@ -175,12 +162,9 @@ type input struct {
 
 // openInput opens the standard input of a command. On a terminal, the keys that detach
 // end a read until close is called.
-func openInput(cmd *cobra.Command, o attachOptions) (*input, error) {
+func openInput(cmd *cobra.Command) (*input, error) {
 	i := &input{restore: func() {}}
 	from := cmd.InOrStdin()
-	if o.noStdin {
-		from = bytes.NewReader(nil)
-	}
 	if f, is := from.(*os.File); is {
 		i.f = f
 		var err error

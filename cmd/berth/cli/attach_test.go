@@ -212,19 +212,6 @@ func TestAttachWithoutTerminal(t *testing.T) {
 		require.Contains(t, out.String(), "old line\n")
 		require.Equal(t, len(x.stdin) > maxInput, strings.Contains(errOut.String(), "longer than 8KiB"))
 	}
-	f := newFakeConsole(t)
-	var out syncBuffer
-	stop := background(t, func(ctx context.Context) error {
-		root := NewRoot(Options{Environ: f.env()})
-		root.SetArgs([]string{"attach", "mc", "--no-stdin"})
-		root.SetIn(strings.NewReader("bye\n"))
-		root.SetOut(&out)
-		root.SetErr(io.Discard)
-		return root.ExecuteContext(ctx)
-	})
-	require.Eventually(t, func() bool { return out.String() == "old line\n" }, 20*time.Second, time.Millisecond)
-	require.NoError(t, stop())
-	require.Empty(t, f.received())
 }
 
 func TestAttachFailsBeforeConsole(t *testing.T) {

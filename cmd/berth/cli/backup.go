@@ -236,7 +236,7 @@ func newBackupPolicy(c *connector) *cobra.Command {
 }
 
 func newPolicySet(c *connector) *cobra.Command {
-	var every string
+	var every time.Duration
 	var keep int
 	var f *backupFlags
 	cmd := c.command(&cobra.Command{
@@ -246,10 +246,6 @@ func newPolicySet(c *connector) *cobra.Command {
 		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8 --ignore 'cache/'",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		period, err := v1.ParseDuration(every)
-		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("--every: %w", err))
-		}
 		r, err := f.request()
 		if err != nil {
 			return err
@@ -258,14 +254,17 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := d.Backups().SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(period), Keep: keep,
+		p, err := d.Backups().SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(every), Keep: keep,
 			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce}})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return printDone(cmd, d.raw, p.VolumeID, "%s: a backup every %s, %d kept", args[0], span(time.Duration(p.Every)), p.Keep)
 	})
-	checkedFlag(cmd, &every, "every", "time between two backups, such as 6h or 1d", checkDuration)
+	cmd.Flags().Func("every", "time between two backups, such as 6h or 1d", func(text string) (err error) {
+		every, err = v1.ParseDuration(text)
+		return err
+	})
 	cmd.Flags().IntVar(&keep, "keep", 0, "how many completed backups are kept")
 	_ = cmd.MarkFlagRequired("every")
 	_ = cmd.MarkFlagRequired("keep")
@@ -348,52 +347,52 @@ func newBackupDownload(c *connector) *cobra.Command {
 	return cmd
 }
 
-// downloadBackup writes the archive of a backup to a file, in one step.
+// downloadBackup writes the archive of a backup to a file, or to standard output.
 func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
 	content, err := d.Backups().Download(cmd.Context(), b.BackupID, client.ContentOptions{})
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	sum := newChecksum(content)
+	archive := verified{content, sha256.New(), string(b.Checksum)}
 	if name == "-" {
-		if _, err := io.Copy(cmd.OutOrStdout(), sum); err != nil {
-			return err
-		}
-		return sum.check(b)
+		_, err = io.Copy(cmd.OutOrStdout(), archive)
+	} else {
+		_, err = saveFile(name, archive)
 	}
+	return err
+}
+
+// verified reads an archive. At its end it returns an error if the checksum is another one.
+type verified struct {
+	io.Reader
+	hash     hash.Hash
+	checksum string
+}
+
+func (v verified) Read(p []byte) (int, error) {
+	n, err := v.Reader.Read(p)
+	v.hash.Write(p[:n])
+	if errors.Is(err, io.EOF) {
+		if got := "sha256:" + hex.EncodeToString(v.hash.Sum(nil)); got != v.checksum {
+			err = fmt.Errorf("the archive has the checksum %s instead of %s: it was damaged in its target or on the way", got, v.checksum)
+		}
+	}
+	return n, err
+}
+
+// saveFile writes content to a file of mode 0600, which appears under its name when it is complete.
+func saveFile(name string, content io.Reader) (size int64, err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".berth-download-")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer os.Remove(f.Name())
-	_, err = io.Copy(f, sum)
+	size, err = io.Copy(f, content)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+		return 0, err
 	}
-	if err := sum.check(b); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
-}
-
-// checksum reads a stream and computes its SHA-256.
-type checksum struct {
-	io.Reader
-	hash hash.Hash
-}
-
-func newChecksum(r io.Reader) checksum {
-	h := sha256.New()
-	return checksum{io.TeeReader(r, h), h}
-}
-
-// check returns an error if what was read is not the archive of a backup.
-func (c checksum) check(b client.Backup) error {
-	if got := "sha256:" + hex.EncodeToString(c.hash.Sum(nil)); got != string(b.Checksum) {
-		return fmt.Errorf("the archive has the checksum %s instead of %s: it was damaged in its target or on the way", got, b.Checksum)
-	}
-	return nil
+	return size, os.Rename(f.Name(), name)
 }
 
 // orZero returns what p points to, or 0.

@@ -40,7 +40,7 @@ type connector struct {
 
 // command completes a client command: do is called with the daemon.
 func (c *connector) command(cmd *cobra.Command, do func(cmd *cobra.Command, d *daemon, args []string) error) *cobra.Command {
-	checkedFlag(cmd, &c.url, "url", "`URL` of the daemon (default $"+envURL+", else from the context or the configuration)", checkURL)
+	c.addURLFlag(cmd, "the context or the configuration")
 	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the daemon, as berth context lists them (default $"+envContext+", else the current one)")
 	complete(cmd, "context", func(*cobra.Command) []cobra.Completion { return c.contextNames() })
 	cmd.Args = withUsage(cmd.Args)
@@ -111,7 +111,7 @@ const contextFrom = "context "
 // connectContext returns the daemon of a context.
 func (c *connector) connectContext(name string, x savedContext) (*daemon, error) {
 	from := contextFrom + name
-	token, tokenFrom := x.Token, from
+	token, tokenFrom := x.Token.Secret, from
 	if given := v1.Secret(c.loader.Env(envToken)); given != "" && c.context == "" {
 		token, tokenFrom = given, envToken
 	}

@@ -24,7 +24,8 @@ func newContainersCommand(c *connector) *cobra.Command {
 		Example: "  berth containers --label game=chess\n  berth containers survival",
 		Args:    cobra.ArbitraryArgs,
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
-		return listContainers(cmd, d, labels)
+		list, err := d.Containers().List(cmd.Context(), labels...)
+		return listContainers(d.raw, list, labels), err
 	})
 	addLabelFlag(cmd, &labels)
 	list := cmd.RunE
@@ -49,12 +50,9 @@ func labelText(labels []string) string {
 	return " with the label " + strings.Join(labels, " and ")
 }
 
-func listContainers(cmd *cobra.Command, d *daemon, labels []string) (listing, error) {
-	list, err := d.Containers().List(cmd.Context(), labels...)
-	if err != nil {
-		return listing{}, err
-	}
-	l := listing{raw: d.raw, names: names(list, func(s client.Summary) string { return s.InternalID })}
+// listContainers returns the listing of the containers that have labels. raw is its JSON.
+func listContainers(raw []byte, list []client.Summary, labels []string) listing {
+	l := listing{raw: raw, names: names(list, func(s client.Summary) string { return s.InternalID })}
 	l.fill = func(t *table) {
 		if len(list) == 0 {
 			t.line("There are no containers" + labelText(labels) + ".")
@@ -69,15 +67,15 @@ func listContainers(cmd *cobra.Command, d *daemon, labels []string) (listing, er
 				s.Image, portList(s.Ports), why(s.ContainerState, now))
 		}
 	}
-	return l, nil
+	return l
 }
 
 // overview is the output of `berth ps -o json`.
 type overview struct {
-	URL        string            `json:"url"`
-	Ready      bool              `json:"ready"`
-	Reason     string            `json:"reason"` // why the daemon is not ready
-	Containers []json.RawMessage `json:"containers"`
+	URL        string           `json:"url"`
+	Ready      bool             `json:"ready"`
+	Reason     string           `json:"reason"` // why the daemon is not ready
+	Containers []client.Summary `json:"containers"`
 }
 
 func newPsCommand(c *connector) *cobra.Command {
@@ -95,30 +93,21 @@ func newPsCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		o := overview{URL: d.URL(), Ready: reason == "", Reason: reason}
-		l, err := listContainers(cmd, d, labels)
+		list, err := d.Containers().List(cmd.Context(), labels...)
 		if err != nil {
 			return listing{}, err
 		}
-		return o.add(l)
+		raw, err := json.Marshal(overview{URL: d.URL(), Ready: reason == "", Reason: reason, Containers: list})
+		l := listContainers(raw, list, labels)
+		l.above = "berth at " + d.URL() + ": ready"
+		if reason != "" {
+			l.above = "berth at " + d.URL() + " is not ready: " + reason + "; berth doctor names what to do"
+			l.err = withCode(exitUnavailable, ErrReported)
+		}
+		return l, err
 	})
 	addLabelFlag(cmd, &labels)
 	return cmd
-}
-
-// add adds the readiness of the daemon to a list of its containers.
-func (o overview) add(l listing) (listing, error) {
-	o.Containers = itemsOf(l.raw, "containers")
-	var err error
-	if l.raw, err = json.Marshal(o); err != nil {
-		return l, err
-	}
-	l.above = "berth at " + o.URL + ": ready"
-	if !o.Ready {
-		l.above = "berth at " + o.URL + " is not ready: " + o.Reason + "; berth doctor names what to do"
-		l.err = withCode(exitUnavailable, ErrReported)
-	}
-	return l, nil
 }
 
 // describeContainer prints a container in detail; next if others are printed too.

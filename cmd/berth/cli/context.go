@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -77,7 +79,7 @@ func newContextList(c *connector) *cobra.Command {
 		list := []listedContext{}
 		for _, name := range slices.Sorted(maps.Keys(set.Contexts)) {
 			x := set.Contexts[name]
-			list = append(list, listedContext{name, name == set.Current, x.URL, x.Token != "", x.CA != ""})
+			list = append(list, listedContext{name, name == set.Current, x.URL, x.Token.Secret != "", x.CA != ""})
 		}
 		raw, err := json.Marshal(map[string]any{"contexts": list})
 		if err != nil {
@@ -160,12 +162,12 @@ func newContextSet(c *connector) *cobra.Command {
 		if err := checkContextName(args[0]); err != nil {
 			return withCode(exitUsage, err)
 		}
-		change, err := c.contextChange(cmd.InOrStdin(), url, tokenFile, caFile)
+		change, err := contextChange(cmd.InOrStdin(), url, tokenFile, caFile)
 		if err != nil {
 			return err
 		}
 		err = updateContexts(c.contextPath(), func(set *contextSet) error {
-			return change.apply(set, args[0], v1.Secret(c.loader.Env(envToken)))
+			return set.set(args[0], change, v1.Secret(c.loader.Env(envToken)))
 		})
 		if err != nil {
 			return err
@@ -175,73 +177,66 @@ func newContextSet(c *connector) *cobra.Command {
 		}
 		return answer(cmd, map[string]string{"name": args[0]}, args[0]+": set")
 	}))
-	checkedFlag(cmd, &url, "url", "`URL` of the daemon", checkURL)
+	cmd.Flags().Func("url", "`URL` of the daemon", func(text string) error {
+		url = text
+		return checkURL(text)
+	})
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`file` with the token; - is standard input (default for a new context $"+envToken+")")
 	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM `file` with certificates to trust, such as the daemon's own")
 	cmd.ValidArgsFunction = c.completeContexts(1)
 	return cmd
 }
 
-// contextChange are the new values of a context; empty: unchanged.
-type contextChange savedContext
-
-// contextChange checks and reads the new values of a context.
-func (c *connector) contextChange(stdin io.Reader, url, tokenFile, caFile string) (change contextChange, err error) {
-	change = contextChange{URL: strings.TrimRight(url, "/")}
+// contextChange checks and reads the new values of a context; empty: unchanged.
+func contextChange(stdin io.Reader, url, tokenFile, caFile string) (change savedContext, err error) {
+	change.URL = strings.TrimRight(url, "/")
 	if tokenFile != "" {
 		text, err := readInput(tokenFile, stdin)
 		if err != nil {
 			return change, err
 		}
-		change.Token = v1.Secret(strings.TrimSpace(text))
-		if change.Token == "" || strings.ContainsAny(change.Token.Reveal(), " \r\n\t") {
+		change.Token.Secret = v1.Secret(bytes.TrimSpace(text))
+		if change.Token.Secret == "" || strings.ContainsAny(change.Token.Reveal(), " \r\n\t") {
 			return change, fmt.Errorf("%s: must contain one token and nothing else", tokenFile)
 		}
 	}
 	if caFile != "" {
-		if change.CA, err = readInput(caFile, stdin); err != nil {
+		text, err := readInput(caFile, stdin)
+		if err != nil {
 			return change, err
 		}
-		if !x509.NewCertPool().AppendCertsFromPEM([]byte(change.CA)) {
+		if !x509.NewCertPool().AppendCertsFromPEM(text) {
 			return change, fmt.Errorf("%s: contains no certificate in PEM", caFile)
 		}
+		change.CA = string(text)
 	}
 	return change, nil
 }
 
-// apply changes a context, or creates one, whose default token is token.
-func (n contextChange) apply(set *contextSet, name string, token v1.Secret) error {
-	x, exists := set.Contexts[name]
+// set changes a context, or creates one, whose default token is token.
+func (s *contextSet) set(name string, change savedContext, token v1.Secret) error {
+	x, exists := s.Contexts[name]
 	if !exists {
-		x.Token = token
+		x.Token.Secret = token
 	}
-	if n.URL != "" {
-		x.URL = n.URL
-	}
-	if n.Token != "" {
-		x.Token = n.Token
-	}
-	if n.CA != "" {
-		x.CA = n.CA
-	}
+	x.URL, x.CA = cmp.Or(change.URL, x.URL), cmp.Or(change.CA, x.CA)
+	x.Token.Secret = cmp.Or(change.Token.Secret, x.Token.Secret)
 	if x.URL == "" {
 		return withCode(exitUsage, fmt.Errorf("%s is a new context: name its daemon with --url", name))
 	}
-	if len(set.Contexts) == 0 {
-		set.Current = name
+	if len(s.Contexts) == 0 {
+		s.Current = name
 	}
-	set.Contexts[name] = x
+	s.Contexts[name] = x
 	return nil
 }
 
 // readInput reads a file; - is standard input.
-func readInput(path string, stdin io.Reader) (string, error) {
+func readInput(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
-		text, err := io.ReadAll(stdin)
-		return string(text), err
+		return io.ReadAll(stdin)
 	}
-	text, err := os.ReadFile(path)
-	return string(text), err
+	return os.ReadFile(path)
 }
 
 func newContextRemove(c *connector) *cobra.Command {
@@ -287,27 +282,15 @@ var contextName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
 // savedContext is a daemon that a user named.
 type savedContext struct {
-	URL   string
-	Token v1.Secret // empty: requests carry no token
-	CA    string    // PEM certificates that are trusted beside those of the system
+	URL   string   `json:"url"`
+	Token v1.Clear `json:"token,omitzero"` // empty: requests carry no token
+	CA    string   `json:"ca,omitempty"`   // PEM certificates that are trusted beside those of the system
 }
 
 // contextSet is the content of the file of contexts.
 type contextSet struct {
-	Current  string // a key of Contexts, or empty: none
-	Contexts map[string]savedContext
-}
-
-// storedContexts is the form of a contextSet in the file.
-type storedContexts struct {
-	Current  string                   `json:"current"`
-	Contexts map[string]storedContext `json:"contexts"`
-}
-
-type storedContext struct {
-	URL   string `json:"url"`
-	Token string `json:"token,omitempty"`
-	CA    string `json:"ca,omitempty"`
+	Current  string                  `json:"current"` // a key of Contexts, or empty: none
+	Contexts map[string]savedContext `json:"contexts"`
 }
 
 // checkContextName returns an error for a text that cannot name a context.
@@ -332,7 +315,7 @@ func contextsPath(env func(name string) string) string {
 
 // loadContexts reads a file of contexts. One that does not exist has no contexts.
 func loadContexts(path string) (contextSet, error) {
-	set := contextSet{Contexts: map[string]savedContext{}}
+	var set contextSet
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || path == "" {
 		return set, nil
@@ -347,14 +330,9 @@ func loadContexts(path string) (contextSet, error) {
 	if err != nil {
 		return set, err
 	}
-	var all storedContexts
-	if json.Unmarshal(text, &all) != nil { // the error may repeat a token
+	if json.Unmarshal(text, &set) != nil { // the error may repeat a token
 		return set, fmt.Errorf("%s: is not a file of contexts: correct or remove it", path)
 	}
-	for name, c := range all.Contexts {
-		set.Contexts[name] = savedContext{URL: c.URL, Token: v1.Secret(c.Token), CA: c.CA}
-	}
-	set.Current = all.Current
 	return set, nil
 }
 
@@ -368,17 +346,16 @@ func updateContexts(path string, change func(*contextSet) error) error {
 	if err != nil {
 		return err
 	}
+	if set.Contexts == nil {
+		set.Contexts = map[string]savedContext{}
+	}
 	if err := change(&set); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	all := storedContexts{Current: set.Current, Contexts: map[string]storedContext{}}
-	for name, c := range set.Contexts {
-		all.Contexts[name] = storedContext{URL: c.URL, Token: c.Token.Reveal(), CA: c.CA}
-	}
-	text, err := json.MarshalIndent(all, "", "  ")
+	text, err := json.MarshalIndent(set, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
 // setContext runs `berth context set` with a token on standard input.
@@ -183,7 +185,7 @@ func TestUpdateContexts(t *testing.T) {
 	set, err := loadContexts(path)
 	require.NoError(t, err)
 	require.Empty(t, set.Contexts)
-	paris := savedContext{URL: "https://paris:8070", Token: "secret", CA: "pem"}
+	paris := savedContext{URL: "https://paris:8070", Token: v1.Clear{Secret: "secret"}, CA: "pem"}
 	require.NoError(t, updateContexts(path, func(s *contextSet) error {
 		s.Current, s.Contexts["paris"] = "paris", paris
 		return nil

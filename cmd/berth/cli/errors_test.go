@@ -19,7 +19,7 @@ func TestExitCodes(t *testing.T) {
 		"DELETE /volumes/used": `409 {"error":"Volume is in use"}`, "DELETE /volumes/sick": `500 {"error":"Internal server error"}`,
 		"DELETE /volumes/denied": `403 {"error":"Token lacks the scope"}`, "DELETE /volumes/slow": `504 {"error":"too slow"}`,
 		"DELETE /volumes/full": `503 {"error":"Database operation failed"}`, "DELETE /volumes/good": `200 {}`,
-		"GET /containers/mc": "200 " + oneContainer,
+		"GET /containers/mc": "200 " + oneContainer, "POST /network/ports/bulk-delete": `200 {"deleted_count":0,"skipped":[]}`,
 	})
 	away := []string{"BERTH_URL=http://127.0.0.1:1", "BERTH_TOKEN=" + clientToken}
 	deletedSocket, _ := newFakeSocket(t, websocket.CloseNormalClosure, "")
@@ -44,7 +44,7 @@ func TestExitCodes(t *testing.T) {
 		"bad type of event":     {nil, "events --type foo", exitUsage},
 		"negative number":       {f.env(), "events -n -1", exitUsage},
 		"negative audit":        {f.env(), "audit -n -1", exitUsage},
-		"epoch alone":           {f.env(), "events --epoch x", exitUsage},
+		"not in the pool":       {f.env(), "ports delete :: 1", exitNotFound},
 		"bad format":            {f.env(), "volumes -o xml", exitUsage},
 		"bad state":             {f.env(), "wait mc starting", exitUsage},
 		"no configuration":      {nil, "volumes --config /none", exitError},

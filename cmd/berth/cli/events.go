@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,6 @@ func newEventsCommand(c *connector) *cobra.Command {
 	var follow bool
 	var last int
 	var since int64
-	var epoch string
 	var filter client.EventFilter
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "events",
@@ -37,9 +37,6 @@ func newEventsCommand(c *connector) *cobra.Command {
 		if err := checkRange(cmd, last, since); err != nil {
 			return err
 		}
-		if epoch != "" && since < 0 {
-			return withCode(exitUsage, errors.New("--epoch needs --since: it is the epoch of that number"))
-		}
 		if err := d.warnUnready(cmd); err != nil {
 			return err
 		}
@@ -50,7 +47,6 @@ func newEventsCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		from.Epoch = cmp.Or(epoch, from.Epoch)
 		if follow {
 			return followEvents(cmd, d, from, filter)
 		}
@@ -59,11 +55,16 @@ func newEventsCommand(c *connector) *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new transitions")
 	cmd.Flags().IntVarP(&last, "last", "n", 50, "number of past transitions")
 	cmd.Flags().Int64Var(&since, "since", -1, "all transitions after this number")
-	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store has another one, all transitions are printed")
 	cmd.Flags().StringVar(&filter.Container, "container", "", "only transitions of this container")
 	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of this volume, and of the containers that use it")
-	checkedFlag(cmd, &filter.Type, "type", "only changes of state of containers (event), of backups (backup), of restores (restore) or of downloads (pull), or only messages (daemon_message)",
-		oneOf(v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull))
+	types := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
+	cmd.Flags().Func("type", "only changes of state of containers (event), of backups (backup), of restores (restore) or of downloads (pull), or only messages (daemon_message)",
+		func(text string) error {
+			if filter.Type = text; slices.Contains(types, text) {
+				return nil
+			}
+			return fmt.Errorf("%q is not one of %s", text, strings.Join(types, ", "))
+		})
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
 	cmd.MarkFlagsMutuallyExclusive("follow", "volume")
 	return cmd
@@ -202,7 +203,7 @@ func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter cli
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w; continue with berth events -f %s", err, cursorFlags(after))
+			return fmt.Errorf("%w; continue with berth events -f --since %d", err, after.Seq)
 		}
 		d.broken = false
 		if after.Epoch != "" && m.Epoch != "" && m.Epoch != after.Epoch {
@@ -233,15 +234,6 @@ func printTransition(t *eventTable, m client.Message) (err error) {
 			Backup: m.Backup, Restore: m.Restore, Pull: m.Pull, Volume: m.Volume})
 	}
 	return err
-}
-
-// cursorFlags returns the flags with which a command continues after a cursor.
-func cursorFlags(c client.Cursor) string {
-	text := "--since " + strconv.FormatUint(c.Seq, 10)
-	if c.Epoch != "" {
-		text += " --epoch " + c.Epoch
-	}
-	return text
 }
 
 func newAuditCommand(c *connector) *cobra.Command {

@@ -88,29 +88,22 @@ func (d *daemon) resolvePath(ctx context.Context, text string) (a address, volum
 }
 
 func newFilesCat(c *connector) *cobra.Command {
-	var raw bool
-	cmd := withoutNames(c.command(&cobra.Command{
+	return withoutNames(c.command(&cobra.Command{
 		Use:     "cat <id>:<path>...",
 		Short:   "Print files",
 		Long:    "Print the content of files on standard output, whatever -o is.\n\n" + filesHelp,
 		Example: "  berth files cat survival:server.properties",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		out := cmd.OutOrStdout()
-		if raw {
-			out = unfiltered(out)
-		}
 		return d.each(cmd.Context(), args, func(text string) error {
 			a, volume, err := d.resolvePath(cmd.Context(), text)
 			if err != nil {
 				return err
 			}
-			_, err = d.fetch(cmd.Context(), volume, a, out)
+			_, err = d.fetch(cmd.Context(), volume, a, cmd.OutOrStdout())
 			return err
 		})
 	}))
-	cmd.Flags().BoolVar(&raw, "raw", false, "write control characters to a terminal unescaped")
-	return cmd
 }
 
 func newFilesRemove(c *connector) *cobra.Command {

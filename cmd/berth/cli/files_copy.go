@@ -158,7 +158,6 @@ func (t *transfer) upload(content io.Reader, size int64, a address) error {
 }
 
 func newFilesGet(c *connector) *cobra.Command {
-	var raw bool
 	cmd := withoutNames(c.command(&cobra.Command{
 		Use:   "get <id>:<path> [local]",
 		Short: "Copy a file or folder from a volume to this host",
@@ -179,15 +178,14 @@ func newFilesGet(c *connector) *cobra.Command {
 		if len(args) == 2 {
 			local = args[1]
 		}
-		return get(cmd, d, volume, a, local, raw)
+		return get(cmd, d, volume, a, local)
 	}))
-	cmd.Flags().BoolVar(&raw, "raw", false, "write control characters to a terminal unescaped")
 	cmd.ValidArgsFunction = c.completeFiles(1)
 	return cmd
 }
 
 // get copies a file or folder of a volume to a local path.
-func get(cmd *cobra.Command, d *daemon, volume string, a address, local string, raw bool) error {
+func get(cmd *cobra.Command, d *daemon, volume string, a address, local string) error {
 	entry, err := d.stat(cmd.Context(), volume, a)
 	if err != nil {
 		return err
@@ -197,11 +195,7 @@ func get(cmd *cobra.Command, d *daemon, volume string, a address, local string, 
 		if folder {
 			return withCode(exitUsage, fmt.Errorf("%s is a folder: only a file can be written to standard output", a))
 		}
-		out := cmd.OutOrStdout()
-		if raw {
-			out = unfiltered(out)
-		}
-		_, err := d.fetch(cmd.Context(), volume, a, out)
+		_, err := d.fetch(cmd.Context(), volume, a, cmd.OutOrStdout())
 		return err
 	}
 	base, err := localPath(path.Base(a.path))

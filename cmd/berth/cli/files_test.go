@@ -156,7 +156,7 @@ func TestGetStaysInItsFolder(t *testing.T) {
 
 func TestGetToOutput(t *testing.T) {
 	env := newFilesAPI(t, map[string]string{"": oneFile}, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 1, 0xff}) })
-	for _, args := range []string{"get 3f2a91c0:a -", "cat 3f2a91c0:a", "cat --raw 3f2a91c0:a -o json"} {
+	for _, args := range []string{"get 3f2a91c0:a -", "cat 3f2a91c0:a", "cat 3f2a91c0:a -o json"} {
 		out, _, err := command(t, env, append([]string{"files"}, strings.Fields(args)...)...)
 		require.NoError(t, err)
 		require.Equal(t, "\x00\x01\xff", out, args)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/docker/go-units"
@@ -29,7 +27,7 @@ func newDoctorCommand(c *connector, version string) *cobra.Command {
 		Example: "  berth doctor\n  berth doctor -o json | jq '.results[] | select(.status != \"ok\")'",
 		Args:    cobra.NoArgs,
 	})
-	checkedFlag(cmd, &c.url, "url", "`URL` of the daemon (default $"+envURL+", else from the configuration)", checkURL)
+	c.addURLFlag(cmd, "the configuration")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r := doctor.Run(cmd.Context(), doctorOptions(c, version))
 		if err := answer(cmd, r, doctorText(r)); err != nil {
@@ -74,10 +72,7 @@ func doctorText(r doctor.Report) string {
 	return b.String()
 }
 
-// storeRestorer replaces the store of a data directory by a backup.
-type storeRestorer func(dataPath string, backup *os.File) (kept string, err error)
-
-func newStoreCommand(c *connector, restore storeRestorer) *cobra.Command {
+func newStoreCommand(c *connector, restore func(dataPath string, backup *os.File) (kept string, err error)) *cobra.Command {
 	return withSubcommands(&cobra.Command{
 		Use:   "store",
 		Short: "Back up and restore the daemon's own store",
@@ -96,7 +91,12 @@ func newStoreBackup(c *connector) *cobra.Command {
 		Example: "  berth store backup /mnt/usb/berth.store",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		size, err := saveStore(cmd, d, args[0])
+		content, err := d.Client.Backups().Store(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		size, err := saveFile(args[0], content)
 		if err != nil {
 			return err
 		}
@@ -104,26 +104,7 @@ func newStoreBackup(c *connector) *cobra.Command {
 	}))
 }
 
-// saveStore writes a backup of the daemon's store to a file, in one step.
-func saveStore(cmd *cobra.Command, d *daemon, name string) (size int64, err error) {
-	content, err := d.Client.Backups().Store(cmd.Context())
-	if err != nil {
-		return 0, err
-	}
-	defer content.Close()
-	f, err := os.CreateTemp(filepath.Dir(name), ".berth-store-") // mode 0600
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(f.Name())
-	size, err = io.Copy(f, content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return 0, err
-	}
-	return size, os.Rename(f.Name(), name)
-}
-
-func newStoreRestore(c *connector, restore storeRestorer) *cobra.Command {
+func newStoreRestore(c *connector, restore func(dataPath string, backup *os.File) (kept string, err error)) *cobra.Command {
 	cmd := withoutNames(&cobra.Command{
 		Use:   "restore <file>",
 		Short: "Replace the store of a stopped daemon by a backup",
@@ -157,10 +138,7 @@ func newStoreRestore(c *connector, restore storeRestorer) *cobra.Command {
 	return cmd
 }
 
-// ruleRemover removes the firewall rules of the store in a data directory from this host.
-type ruleRemover func(ctx context.Context, dataPath string) (changed bool, err error)
-
-func newFirewallCommand(c *connector, remove ruleRemover) *cobra.Command {
+func newFirewallCommand(c *connector, remove func(ctx context.Context, dataPath string) (changed bool, err error)) *cobra.Command {
 	return withSubcommands(&cobra.Command{
 		Use:     "firewall",
 		Short:   "Remove the daemon's firewall rules from this host",
@@ -168,7 +146,7 @@ func newFirewallCommand(c *connector, remove ruleRemover) *cobra.Command {
 	}, newFirewallClean(c, remove))
 }
 
-func newFirewallClean(c *connector, remove ruleRemover) *cobra.Command {
+func newFirewallClean(c *connector, remove func(ctx context.Context, dataPath string) (changed bool, err error)) *cobra.Command {
 	cmd := withoutNames(&cobra.Command{
 		Use:   "clean",
 		Short: "Remove the rules of a stopped daemon",

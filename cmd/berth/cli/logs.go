@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +21,10 @@ const maxLines = 10_000
 // logOptions are the flags of logs.
 type logOptions struct {
 	client.LogOptions
-	follow, times, raw bool
-	since, before      string
-	all                bool // every line of the time that since and before select
-	inLine             bool // the output of a stream ends within a line
+	follow, times bool
+	since         string
+	all           bool // every line since then
+	inLine        bool // the output of a stream ends within a line
 }
 
 func newLogsCommand(c *connector) *cobra.Command {
@@ -34,14 +34,12 @@ func newLogsCommand(c *connector) *cobra.Command {
 		Short: "Print a container's console",
 		Long: "Print the last lines of a container's console, its installations included. With -f continue with new\n" +
 			"output: the console on standard output, states and berth's own messages on standard error. With --install,\n" +
-			"print only the past output of installations. --since and --before take a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00 in the local zone, or a duration\n" +
-			"before now, such as 15m or 2d. With --since, all lines from then on are printed unless --tail limits them.",
+			"print only the past output of installations. --since takes a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00\n" +
+			"in the local zone, or a duration before now, such as 15m or 2d. Then all lines from it on are printed unless --tail\n" +
+			"limits them.",
 		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival --install",
 		Args:    cobra.ExactArgs(1),
 	}), func(cmd *cobra.Command, d *daemon, args []string) error {
-		if o.raw {
-			cmd.SetOut(unfiltered(cmd.OutOrStdout()))
-		}
 		if err := o.parse(cmd, time.Now()); err != nil {
 			return withCode(exitUsage, err)
 		}
@@ -54,22 +52,16 @@ func newLogsCommand(c *connector) *cobra.Command {
 	flags.BoolVarP(&o.follow, "follow", "f", false, "continue with new output")
 	flags.BoolVar(&o.Install, "install", false, "only the output of installations")
 	flags.BoolVarP(&o.times, "time", "t", false, "begin each line with its time")
-	flags.BoolVar(&o.raw, "raw", false, "write control characters to a terminal unescaped")
 	flags.IntVarP(&o.Tail, "tail", "n", 100, "number of past lines, 0 to 10000")
 	flags.StringVar(&o.since, "since", "", "only lines after this time, or of this duration before now")
-	flags.StringVar(&o.before, "before", "", "only lines before this time, or before this duration before now")
-	cmd.MarkFlagsMutuallyExclusive("follow", "before")
 	cmd.MarkFlagsMutuallyExclusive("follow", "install")
 	return cmd
 }
 
-// parse reads the times of the flags.
+// parse checks the flags, and reads the time of --since.
 func (o *logOptions) parse(cmd *cobra.Command, now time.Time) (err error) {
 	if o.Since, err = parseTime(o.since, now); err != nil {
 		return fmt.Errorf("--since: %w", err)
-	}
-	if o.Before, err = parseTime(o.before, now); err != nil {
-		return fmt.Errorf("--before: %w", err)
 	}
 	if o.Tail < 0 || o.Tail > maxLines {
 		return fmt.Errorf("--tail must be 0 to %d", maxLines)
@@ -116,31 +108,24 @@ func (o *logOptions) print(cmd *cobra.Command, d *daemon, id string) error {
 
 // printPast prints the selected lines. It returns the cursor behind the last one.
 func (o *logOptions) printPast(cmd *cobra.Command, d *daemon, id string) (line string, err error) {
-	var pages []client.Logs // the newest first; the daemon keeps 40 MiB of a console
-	for options := o.LogOptions; ; {
+	logs := client.Logs{Lines: []client.Line{}}
+	for options := o.LogOptions; ; { // the newest page first; the daemon keeps 40 MiB of a console
 		page, err := d.Containers().Logs(cmd.Context(), id, options)
 		if err != nil {
 			return "", err
 		}
-		if pages = append(pages, page); !o.all || len(page.Lines) == 0 { // a page has at most maxLines, and fewer long ones
+		logs.Line = cmp.Or(logs.Line, page.Line)
+		logs.Lines = append(page.Lines, logs.Lines...)
+		if !o.all || len(page.Lines) == 0 { // a page has at most maxLines, and fewer long ones
 			break
 		}
 		options.Before = page.Lines[0].Time
 	}
-	logs := client.Logs{Line: pages[0].Line, Lines: []client.Line{}}
-	for _, page := range slices.Backward(pages) {
-		logs.Lines = append(logs.Lines, page.Lines...)
+	if isText(cmd) {
+		return logs.Line, o.printLines(cmd.OutOrStdout(), logs.Lines)
 	}
-	switch {
-	case isText(cmd):
-		err = o.printLines(cmd.OutOrStdout(), logs.Lines)
-	case len(pages) == 1:
-		err = o.printJSON(cmd, d.raw)
-	default:
-		raw, encodeErr := json.Marshal(logs)
-		err = errors.Join(encodeErr, o.printJSON(cmd, raw))
-	}
-	return logs.Line, err
+	raw, err := json.Marshal(logs)
+	return logs.Line, errors.Join(err, o.printJSON(cmd, raw))
 }
 
 // printJSON prints a response; with -f as one of several.

@@ -49,7 +49,6 @@ func TestLogsSince(t *testing.T) {
 		"GET /containers/mc/logs?tail=10000&" + since + "&before=1970-01-01T00%3A16%3A40Z": page(990, 10),
 		"GET /containers/mc/logs?tail=10000&" + since + "&before=1970-01-01T00%3A16%3A30Z": `200 {"line":"7.7","lines":[]}`,
 		"GET /containers/mc/logs?tail=2&" + since:                                          page(5, 2),
-		"GET /containers/mc/install-logs?tail=100&before=1970-01-01T00%3A01%3A00Z":         page(1, 1),
 	})
 	out, _, err := command(t, f.env(), "logs", "mc", "--since", "1970-01-01T00:01:00Z")
 	require.NoError(t, err)
@@ -65,10 +64,7 @@ func TestLogsSince(t *testing.T) {
 	out, _, err = command(t, f.env(), "logs", "mc", "--since", "1970-01-01T00:01:00Z", "--tail", "2", "-t")
 	require.NoError(t, err)
 	require.Contains(t, out, time.Unix(5, 0).Format(timeFormat)+" line 5\n")
-	out, _, err = command(t, f.env(), "logs", "mc", "--install", "--before", "1970-01-01T00:01:00Z")
-	require.NoError(t, err)
-	require.Equal(t, "line 1\n", out)
-	for _, args := range []string{"--since yesterday", "--before 25:00", "--tail -1", "--tail 10001", "-f --before 1m", "-f --install"} {
+	for _, args := range []string{"--since yesterday", "--since 25:00", "--tail -1", "--tail 10001", "-f --install"} {
 		_, _, err = command(t, f.env(), append([]string{"logs", "mc"}, strings.Fields(args)...)...)
 		require.Equal(t, exitUsage, ExitCode(err), args)
 	}

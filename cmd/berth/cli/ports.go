@@ -3,11 +3,11 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,22 +60,11 @@ func newPortsDelete(c *connector) *cobra.Command {
 	cmd := c.command(&cobra.Command{
 		Use:     "delete <ip> <ports>",
 		Short:   "Delete ports from the pool, except those that a container has claimed",
-		Long:    "Delete ports from the pool, except those that a container has claimed. Ports of a range that are not in the pool are ignored.",
+		Long:    "Delete ports from the pool, except those that a container has claimed. Ports that are not in the pool are ignored.",
 		Example: "  berth ports delete 0.0.0.0 25565 --protocol udp\n  berth ports delete 0.0.0.0 25565-25600,30000",
 		Args:    cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		if strings.ContainsAny(args[1], "-,") {
-			return deletePorts(cmd, d, args[0], args[1], protocol)
-		}
-		port, err := strconv.Atoi(args[1])
-		if err != nil {
-			return fmt.Errorf("%q is not a port", args[1])
-		}
-		if err := d.Ports().Delete(cmd.Context(), client.PortRef{IP: args[0], Port: port, Protocol: protocol}); err != nil {
-			return err
-		}
-		address := net.JoinHostPort(args[0], args[1])
-		return printDone(cmd, d.raw, address, "%s/%s: deleted", address, cmp.Or(protocol, "tcp and udp"))
+		return deletePorts(cmd, d, args[0], args[1], protocol)
 	})
 	cmd.Flags().StringVar(&protocol, "protocol", "", "tcp or udp (default both)")
 	return cmd
@@ -105,6 +94,9 @@ func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) err
 		}
 		total.Count += result.Count
 		total.Skipped = append(total.Skipped, result.Skipped...)
+	}
+	if total.Count == 0 && len(total.Skipped) == 0 {
+		return withCode(exitNotFound, errors.New("none of these ports is in the pool"))
 	}
 	raw, err := json.Marshal(total)
 	if err != nil {

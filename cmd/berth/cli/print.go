@@ -155,16 +155,6 @@ func listOf[T any](d *daemon, list []T, none string, name func(T) string, heads 
 	}}
 }
 
-// itemsOf returns the items of a field of a response, which the client has decoded before.
-func itemsOf(raw []byte, field string) []json.RawMessage {
-	var body map[string]json.RawMessage
-	items := []json.RawMessage{}
-	if json.Unmarshal(raw, &body) == nil {
-		_ = json.Unmarshal(body[field], &items)
-	}
-	return items
-}
-
 // print prints the listing as -o requests.
 func (l listing) print(cmd *cobra.Command) error {
 	if isText(cmd) && len(l.names) == 0 && l.none != "" {

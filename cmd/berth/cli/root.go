@@ -2,16 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"berth/api/client"
-	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 )
 
@@ -65,16 +61,9 @@ func NewRoot(o Options) *cobra.Command {
 func addGlobalFlags(root *cobra.Command, l *config.Loader) {
 	flags := root.PersistentFlags()
 	flags.StringP("output", "o", formatTable, "output format: table, wide, json, yaml or name")
-	flags.String("color", colorAuto, "colours: auto, always or never; auto is on a terminal without $NO_COLOR")
 	flags.StringVar(&l.File, "config", "", "configuration file (default $"+config.EnvPrefix+"CONFIG, else "+config.DefaultPath+")")
 	complete(root, "output", func(cmd *cobra.Command) []cobra.Completion { return formats(cmd) })
-	complete(root, "color", func(*cobra.Command) []cobra.Completion { return []cobra.Completion{colorAuto, colorAlways, colorNever} })
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkOutput(cmd); err != nil {
-			return err
-		}
-		return resolveColor(cmd, l.Env)
-	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkOutput(cmd) }
 }
 
 // complete makes the shell offer the values of a flag that list returns.
@@ -125,52 +114,15 @@ func withOverrides(l *config.Loader, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// checkedText is the value of a flag that is checked before the command runs, so that a
-// wrong one is an error of usage and no request is sent.
-type checkedText struct {
-	text  *string
-	check func(text string) error // its error repeats the text
-}
-
-func (c checkedText) String() string { return *c.text }
-
-// Set implements pflag.Value. An empty text selects the default.
-func (c checkedText) Set(text string) error {
-	if *c.text = text; text == "" {
-		return nil
-	}
-	return c.check(text)
-}
-
-// Type implements pflag.Value.
-func (c checkedText) Type() string { return "string" }
-
-// checkedFlag adds a flag whose value must pass a check.
-func checkedFlag(cmd *cobra.Command, into *string, name, usage string, check func(text string) error) {
-	cmd.Flags().Var(checkedText{into, check}, name, usage)
+// addURLFlag adds --url. A wrong one is an error of usage, before anything is sent.
+func (c *connector) addURLFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().Func("url", "`URL` of the daemon (default $"+envURL+", else from "+usage+")", func(text string) error {
+		c.url = text
+		return checkURL(text)
+	})
 }
 
 func checkURL(text string) error {
 	_, err := client.New(client.Options{URL: text})
 	return err
-}
-
-func checkDuration(text string) error {
-	_, err := v1.ParseDuration(text)
-	return err
-}
-
-func checkSize(text string) error {
-	_, err := v1.ParseSize(text)
-	return err
-}
-
-// oneOf returns a check for one of some words.
-func oneOf(words ...string) func(text string) error {
-	return func(text string) error {
-		if slices.Contains(words, text) {
-			return nil
-		}
-		return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
-	}
 }

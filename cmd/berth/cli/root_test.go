@@ -56,7 +56,8 @@ func exchanges() map[string]exchange {
 		"ports add :: 1-9 tcp": {map[string]string{"POST /network/ports/bulk": `200 {"added_count":9}`}, `POST /network/ports/bulk {"ip":"::","ports":"1-9","protocol":"tcp"}`, "9 added"},
 		"ports delete :: 1-2,9": {map[string]string{"POST /network/ports/bulk-delete": `200 {"deleted_count":3,"skipped":[]}`},
 			`POST /network/ports/bulk-delete {"ports":[{"ip":"::","port":1},{"ip":"::","port":2},{"ip":"::","port":9}]}`, "3 deleted"},
-		"ports delete ::1 5 --protocol udp": {map[string]string{"DELETE /network/ports/::1/5?protocol=udp": `200 {}`}, "", "[::1]:5/udp: deleted"},
+		"ports delete ::1 5 --protocol udp": {map[string]string{"POST /network/ports/bulk-delete": `200 {"deleted_count":1,"skipped":[]}`},
+			`POST /network/ports/bulk-delete {"ports":[{"ip":"::1","port":5,"protocol":"udp"}]}`, "1 deleted"},
 		"token create --ttl 8h --scope read,power --container mc --single-use": {map[string]string{"POST /auth/tokens": `200 {"token":"berth_1","expires_at":"then"}`},
 			`POST /auth/tokens {"ttl":"8h","remove_on_use":true,"scopes":["read","power"],"containers":["mc"]}`, "berth_1"},
 		"token list":      {map[string]string{"GET /auth/tokens": `200 {"tokens":[{"id":"t","scopes":["read"],"containers":[],"expires_at":"then"}]}`}, "", "TOKEN NAME SCOPES CONTAINERS EXPIRES t - read - then"},
@@ -110,7 +111,7 @@ func (x exchange) check(t *testing.T, line string) {
 }
 
 func TestCompletionOffersNoFiles(t *testing.T) {
-	for line, want := range map[string]string{"start ": ":4\n", "logs ": ":4\n", "status -o ": "table\nwide\njson\nyaml\nname\n:4\n", "logs -o ": "table\nwide\njson\nyaml\n:4\n", "status --color ": "auto\nalways\nnever\n:4\n", "apply -f ": ":0\n", "config check ": ":0\n"} {
+	for line, want := range map[string]string{"start ": ":4\n", "logs ": ":4\n", "status -o ": "table\nwide\njson\nyaml\nname\n:4\n", "logs -o ": "table\nwide\njson\nyaml\n:4\n", "apply -f ": ":0\n", "config check ": ":0\n"} {
 		out, _, err := command(t, nil, append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		require.NoError(t, err)
 		require.Equal(t, want, out, line)
@@ -197,8 +198,7 @@ func TestErrorsNameRemedy(t *testing.T) {
 		"no ports":          {f.env(), "ports delete :: 2-1", "ports: must be ports and ranges"},
 		"output":            {f.env(), "status -o xml", "-o must be table, wide, json, yaml or name for berth ps, not \"xml\""},
 		"no names":          {f.env(), "logs mc -o name", "-o must be table, wide, json or yaml for berth logs"},
-		"colour":            {f.env(), "status --color red", "--color must be auto, always or never"},
-		"passing state":     {f.env(), "wait mc starting", `cannot wait for "starting": containers pass through it; wait for ready, running, exit, failed, deleted`},
+		"passing state":     {f.env(), "wait mc starting", `cannot wait for "starting": wait for ready, running, exit, failed, deleted`},
 		"unknown state":     {f.env(), "wait mc runnning", `cannot wait for "runnning": wait for ready, running, exit, failed, deleted`},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},
 		"nothing to change": {f.env(), "volumes change v", "--name or --label"},

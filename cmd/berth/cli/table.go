@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -113,36 +113,10 @@ func (t *table) styled(row, index int, text string) string {
 	return text
 }
 
-// The values of --color.
-const (
-	colorAuto   = "auto" // on a terminal, unless NO_COLOR is set
-	colorAlways = "always"
-	colorNever  = "never"
-)
-
-// resolveColor sets --color to always or never: auto depends on the output and on the
-// environment (https://no-color.org).
-func resolveColor(cmd *cobra.Command, env func(name string) string) error {
-	flag := cmd.Flag("color")
-	if flag == nil {
-		return nil
-	}
-	value := flag.Value.String()
-	switch {
-	case value == colorAlways || value == colorNever:
-		return nil
-	case value != colorAuto:
-		return fmt.Errorf("--color must be auto, always or never, not %q", value)
-	case terminalOf(cmd.OutOrStdout()) == nil || env("NO_COLOR") != "" || env("TERM") == "dumb":
-		return flag.Value.Set(colorNever)
-	}
-	return flag.Value.Set(colorAlways)
-}
-
-// colored reports whether the output has colours.
+// colored reports whether the output has colours: on a terminal that has them, unless the
+// environment asks for none (https://no-color.org).
 func colored(cmd *cobra.Command) bool {
-	f := cmd.Flag("color")
-	return f != nil && f.Value.String() == colorAlways
+	return terminalOf(cmd.OutOrStdout()) != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // stateStyle returns the SGR parameters of a state, "" for none.

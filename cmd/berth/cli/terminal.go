@@ -40,14 +40,6 @@ func Printable(f *os.File) io.Writer {
 	return f
 }
 
-// unfiltered returns the writer below w if w filters for a terminal, else w.
-func unfiltered(w io.Writer) io.Writer {
-	if t, ok := w.(*terminal); ok {
-		return t.out
-	}
-	return w
-}
-
 // Write writes p, except for an incomplete sequence at its end.
 func (t *terminal) Write(p []byte) (int, error) {
 	var b bytes.Buffer
@@ -101,7 +93,10 @@ func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // terminalOf returns the terminal that w writes to; nil if it is none.
 func terminalOf(w io.Writer) *os.File {
-	f, is := unfiltered(w).(*os.File)
+	if t, filters := w.(*terminal); filters {
+		w = t.out
+	}
+	f, is := w.(*os.File)
 	if !is || !IsTerminal(f) {
 		return nil
 	}

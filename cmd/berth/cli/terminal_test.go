@@ -74,7 +74,6 @@ func TestPrintable(t *testing.T) {
 	require.NoError(t, err)
 	defer null.Close()
 	require.IsType(t, &terminal{}, Printable(tty))
-	require.Equal(t, tty, unfiltered(Printable(tty)))
 	require.Equal(t, tty, terminalOf(Printable(tty)))
 	for _, f := range []*os.File{file, null} {
 		require.Equal(t, f, Printable(f))

@@ -20,7 +20,6 @@ func newTokenCommand(c *connector) *cobra.Command {
 
 func newTokenCreate(c *connector) *cobra.Command {
 	var request client.TokenRequest
-	var ttl string
 	var scopes, keyFiles []string
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "create",
@@ -32,9 +31,6 @@ func newTokenCreate(c *connector) *cobra.Command {
 	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		for _, s := range scopes {
 			request.Scopes = append(request.Scopes, v1.Scope(s))
-		}
-		if ttl != "" {
-			request.TTL = &ttl
 		}
 		var err error
 		if request.SSHKeys, err = readKeys(keyFiles); err != nil {
@@ -51,7 +47,11 @@ func newTokenCreate(c *connector) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&request.Name, "name", "", "a name that events and the audit log show")
-	checkedFlag(cmd, &ttl, "ttl", "how long the token is valid, such as 90s, 8h or 7d (default 1h)", checkDuration)
+	flags.Func("ttl", "how long the token is valid, such as 90s, 8h or 7d (default 1h)", func(text string) error {
+		request.TTL = &text
+		_, err := v1.ParseDuration(text)
+		return err
+	})
 	flags.StringSliceVar(&scopes, "scope", nil, "an operation that it allows; can be repeated (default all)")
 	flags.StringSliceVar(&request.Containers, "container", nil, "a container that it is limited to; can be repeated (default all)")
 	flags.BoolVar(&request.RemoveOnUse, "single-use", false, "make it valid for exactly one request")

@@ -127,27 +127,20 @@ func (o topOptions) list(cmd *cobra.Command, d *daemon) (listing, error) {
 	if err != nil {
 		return listing{}, err
 	}
-	id := func(m client.Measured) string { return m.InternalID }
 	var l listing
-	items := map[string]json.RawMessage{}
-	for i, item := range itemsOf(d.raw, "containers") {
-		items[all[i].InternalID] = item
+	id := func(m client.Measured) string { return m.InternalID }
+	known := names(all, id)
+	for _, requested := range o.ids {
+		if !slices.Contains(known, requested) {
+			l.err = errors.Join(l.err, withCode(exitNotFound, errors.New(requested+": Container not found")))
+		}
 	}
 	running := slices.DeleteFunc(all, func(m client.Measured) bool {
 		return m.Stats == nil || len(o.ids) > 0 && !slices.Contains(o.ids, m.InternalID)
 	})
 	slices.SortStableFunc(running, o.compare)
-	for _, requested := range o.ids {
-		if _, known := items[requested]; !known {
-			l.err = errors.Join(l.err, withCode(exitNotFound, errors.New(requested+": Container not found")))
-		}
-	}
 	l.names = names(running, id)
-	shown := make([]json.RawMessage, len(running))
-	for i, name := range l.names {
-		shown[i] = items[name]
-	}
-	l.raw, err = json.Marshal(map[string]any{"containers": shown})
+	l.raw, err = json.Marshal(map[string]any{"containers": running})
 	l.fill = func(t *table) { fillTop(t, running) }
 	return l, err
 }

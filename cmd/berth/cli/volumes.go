@@ -39,21 +39,12 @@ func newVolumesCommand(c *connector) *cobra.Command {
 }
 
 func newVolumesCreate(c *connector) *cobra.Command {
-	var text string
 	var r client.VolumeRequest
 	cmd := c.command(&cobra.Command{
 		Use:     "create",
 		Short:   "Create a volume and print its id",
 		Example: "  volume=$(berth volumes create --name survival --label customer=42 --size-limit 10GiB)",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
-		var size v1.Size
-		if text != "" {
-			var err error
-			if size, err = v1.ParseSize(text); err != nil {
-				return withCode(exitUsage, fmt.Errorf("--size-limit: %w", err))
-			}
-		}
-		r.SizeLimit = int64(size)
 		v, err := d.Volumes().Create(cmd.Context(), r)
 		if err != nil {
 			return err
@@ -62,7 +53,11 @@ func newVolumesCreate(c *connector) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&r.Name, "name", "", "name for people, at most 128 characters; need not be unique")
 	cmd.Flags().StringToStringVarP(&r.Labels, "label", "l", nil, "label, name=value; can be repeated")
-	checkedFlag(cmd, &text, "size-limit", "maximum size of its files, such as 10GiB (default no limit)", checkSize)
+	cmd.Flags().Func("size-limit", "maximum size of its files, such as 10GiB (default no limit)", func(text string) error {
+		size, err := v1.ParseSize(text)
+		r.SizeLimit = int64(size)
+		return err
+	})
 	return cmd
 }
 

@@ -80,8 +80,7 @@ func newWaitCommand(c *connector) *cobra.Command {
 		if state == deleted {
 			g.states = nil
 		} else if !slices.Contains(waitStates(), state) {
-			return withCode(exitUsage,
-				fmt.Errorf("cannot wait for %q: %swait for %s", state, passing(state), strings.Join(waitStates(), ", ")))
+			return withCode(exitUsage, fmt.Errorf("cannot wait for %q: wait for %s", state, strings.Join(waitStates(), ", ")))
 		}
 		return w.wait(cmd, d, args[:len(args)-1], g)
 	})
@@ -95,15 +94,6 @@ const deleted = "deleted"
 // waitStates returns the states that a container stays in, for `berth wait`.
 func waitStates() []string {
 	return []string{string(v1.Ready), string(v1.Running), string(v1.Exit), string(v1.Failed), deleted}
-}
-
-// passing returns the reason why nobody can wait for a state; empty: there is no such state.
-func passing(state string) string {
-	switch v1.Phase(state) {
-	case v1.Installing, v1.Starting, v1.Stopping:
-		return "containers pass through it; "
-	}
-	return ""
 }
 
 // goal is what a command waits for.
