@@ -15,17 +15,12 @@ import (
 	v1 "berth/api/v1"
 )
 
-const maxFile = 1 << 20 // bytes
-
 // decode reads a configuration file over c. Its errors never repeat a value, which may be a
 // misplaced secret.
 func decode(file io.Reader, c *v1.Config) v1.FieldErrors {
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return v1.FieldErrors{{Message: err.Error()}}
-	}
-	if len(text) > maxFile {
-		return v1.FieldErrors{{Message: fmt.Sprintf("is larger than %s", v1.Size(maxFile))}}
 	}
 	documents := Documents(text)
 	if len(documents) > 1 {

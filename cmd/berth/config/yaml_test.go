@@ -1,8 +1,6 @@
 package config
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,14 +85,6 @@ func TestDecodeEmptyFile(t *testing.T) {
 		require.Empty(t, decode(strings.NewReader(text), &c), "%q", text)
 		require.Equal(t, v1.Defaults(), c)
 	}
-}
-
-func TestLargeFileIsRefused(t *testing.T) {
-	text := "# " + strings.Repeat("x", maxFile) + "\nserver: {port: 1}\n"
-	path := filepath.Join(t.TempDir(), "berth.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	_, err := (&Loader{File: path, env: map[string]string{"BERTH_AUTHORIZATION_TOKEN": fileToken}}).Load()
-	require.ErrorContains(t, err, "larger than")
 }
 
 func FuzzDecode(f *testing.F) {
