@@ -13,28 +13,33 @@ import (
 // be in it have ended.
 type gate struct {
 	mu      sync.Mutex
-	volumes map[string]*traffic // of volumes that have any
-	next    uint64              // number of the next read
+	volumes map[string]*traffic // of volumes that were used; nil: none
 }
 
 // traffic is what is in flight on a volume.
 type traffic struct {
-	restoring bool
-	changes   int
-	reads     map[uint64]bool // by number, in the order of their begin
-	ended     chan struct{}   // closed and replaced at each end; nil if nobody waits
+	restoring      bool
+	changes, reads *sync.WaitGroup
 }
-
-func newGate() *gate { return &gate{volumes: map[string]*traffic{}} }
 
 // of returns the traffic of a volume. g.mu is held.
 func (g *gate) of(id string) *traffic {
 	t := g.volumes[id]
 	if t == nil {
-		t = &traffic{reads: map[uint64]bool{}}
+		t = &traffic{changes: new(sync.WaitGroup), reads: new(sync.WaitGroup)}
+		if g.volumes == nil {
+			g.volumes = map[string]*traffic{}
+		}
 		g.volumes[id] = t
 	}
 	return t
+}
+
+// forget forgets a volume that was removed.
+func (g *gate) forget(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.volumes, id)
 }
 
 // check returns v1.ErrVolumeRestoring during a restore. Changes in flight call it now
@@ -42,7 +47,7 @@ func (g *gate) of(id string) *traffic {
 func (g *gate) check(id string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.volumes[id]; t != nil && t.restoring {
+	if g.of(id).restoring {
 		return v1.ErrVolumeRestoring
 	}
 	return nil
@@ -53,11 +58,12 @@ func (g *gate) check(id string) error {
 func (g *gate) change(id string) (done func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.volumes[id]; t != nil && t.restoring {
+	t := g.of(id)
+	if t.restoring {
 		return nil, v1.ErrVolumeRestoring
 	}
-	g.of(id).changes++
-	return func() { g.end(id, func(t *traffic) { t.changes-- }) }, nil
+	t.changes.Add(1)
+	return t.changes.Done, nil
 }
 
 // read begins a read of the volume's files. The caller calls done at the end.
@@ -65,10 +71,8 @@ func (g *gate) read(id string) (done func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := g.of(id)
-	n := g.next
-	g.next++
-	t.reads[n] = true
-	return func() { g.end(id, func(t *traffic) { delete(t.reads, n) }) }
+	t.reads.Add(1)
+	return t.reads.Done
 }
 
 // restore begins a restore when the changes in flight have ended. It returns
@@ -81,9 +85,14 @@ func (g *gate) restore(ctx context.Context, id string) (done func(), err error) 
 		return nil, v1.ErrVolumeRestoring
 	}
 	t.restoring = true
+	changes := next(&t.changes)
 	g.mu.Unlock()
-	done = func() { g.end(id, func(t *traffic) { t.restoring = false }) }
-	if err := g.wait(ctx, id, func(t *traffic) bool { return t.changes == 0 }); err != nil {
+	done = func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		t.restoring = false
+	}
+	if err := wait(ctx, changes); err != nil {
 		done()
 		return nil, err
 	}
@@ -93,51 +102,31 @@ func (g *gate) restore(ctx context.Context, id string) (done func(), err error) 
 // drain waits until the reads that began before the call have ended.
 func (g *gate) drain(ctx context.Context, id string) error {
 	g.mu.Lock()
-	before := g.next
+	reads := next(&g.of(id).reads)
 	g.mu.Unlock()
-	return g.wait(ctx, id, func(t *traffic) bool {
-		for n := range t.reads {
-			if n < before {
-				return false
-			}
-		}
-		return true
-	})
+	return wait(ctx, reads)
 }
 
-// wait waits until until returns true.
-func (g *gate) wait(ctx context.Context, id string, until func(*traffic) bool) error {
-	for {
-		g.mu.Lock()
-		t := g.of(id)
-		if until(t) {
-			g.mu.Unlock()
-			return nil
-		}
-		if t.ended == nil {
-			t.ended = make(chan struct{})
-		}
-		ended := t.ended
-		g.mu.Unlock()
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+// next returns the group of the operations so far, to which no more are added. It leaves another
+// one for those that follow, which ends after it: the caller may give up before.
+func next(group **sync.WaitGroup) *sync.WaitGroup {
+	before := *group
+	*group = new(sync.WaitGroup)
+	(*group).Go(before.Wait)
+	return before
 }
 
-// end records an end and wakes those who wait.
-func (g *gate) end(id string, record func(*traffic)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.of(id)
-	record(t)
-	if t.ended != nil {
-		close(t.ended)
-		t.ended = nil
-	}
-	if !t.restoring && t.changes == 0 && len(t.reads) == 0 {
-		delete(g.volumes, id)
+// wait waits until the operations of a group have ended.
+func wait(ctx context.Context, group *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() { // it ends with the last operation, also if ctx ends before
+		group.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

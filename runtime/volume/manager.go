@@ -62,7 +62,7 @@ type Manager struct {
 	run     string // begins the temporary names in use; an earlier run had another one
 	space   *Space
 	changes *changes
-	gate    *gate
+	gate    gate
 
 	mu     sync.Mutex
 	opened map[*openedFile]bool // by InPlace
@@ -87,7 +87,7 @@ func New(base string, opt Options) (*Manager, error) {
 	}
 	opt.Limits.fill()
 	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota{},
-		changes: newChanges(), opened: map[*openedFile]bool{}, gate: newGate()}
+		changes: newChanges(), opened: map[*openedFile]bool{}}
 	m.softErr = errors.New("storage.hard_limit is off")
 	if opt.HardLimit {
 		m.projects, m.softErr = openProjects(base)
@@ -197,6 +197,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()
+	m.gate.forget(id)
 	return errors.Join(m.projects.remove(id), syncDir(base))
 }
 

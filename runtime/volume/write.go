@@ -1,12 +1,13 @@
 package volume
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
+
+	"berth/runtime/volume/backup"
 )
 
 // Write writes content to the file at p. It writes a durable temporary file first
@@ -124,33 +125,35 @@ func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, r
 func (vol *openVolume) writeContent(f *os.File, content io.Reader, res *reservation, sparse bool) error {
 	buf := vol.m.bufs.Get().(*[]byte)
 	defer vol.m.bufs.Put(buf)
-	var size int64
-	var hole bool
+	var size, end int64 // of what content has, and of what was written
 	for {
-		n, end := fillBuffer(vol, content, *buf)
-		if end != nil && !errors.Is(end, io.EOF) {
-			return end
+		n, last := fillBuffer(vol, content, *buf)
+		if last != nil && !errors.Is(last, io.EOF) {
+			return last
 		}
 		if err := errors.Join(vol.ctxErr(), res.Grow(roundUp(int64(n)))); err != nil {
 			return err
 		}
+		write := func(from, to int) error {
+			end = size + int64(to)
+			_, err := f.WriteAt((*buf)[from:to], size+int64(from))
+			return err
+		}
 		var err error
-		switch {
-		case n == 0: // the last piece was the one before, which may have been a hole
-		case sparse:
-			hole, err = writeSparse(f, (*buf)[:n], size)
-		default:
-			_, err = f.Write((*buf)[:n])
+		if sparse {
+			err = backup.EachRun((*buf)[:n], write)
+		} else {
+			err = write(0, n)
 		}
 		if err != nil {
 			return err
 		}
 		size += int64(n)
 		switch {
-		case end == nil:
+		case last == nil:
 		case size == 0:
 			return res.Grow(blockBytes) // no data, but an inode
-		case hole:
+		case end < size:
 			return f.Truncate(size)
 		default:
 			return nil
@@ -171,33 +174,4 @@ func fillBuffer(vol *openVolume, src io.Reader, buf []byte) (n int, err error) {
 		n += k
 	}
 	return n, err
-}
-
-// writeSparse writes p at off without whole blocks of zeros. hole reports whether p
-// ended with such a block.
-func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
-	var zeros [blockBytes]byte
-	begin := 0
-	for at := 0; at+blockBytes <= len(p); at += blockBytes {
-		if p[at] != 0 || !bytes.Equal(p[at:at+blockBytes], zeros[:]) {
-			hole = false
-			continue
-		}
-		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
-			return false, err
-		}
-		begin, hole = at+blockBytes, true
-	}
-	if begin < len(p) {
-		hole = false
-	}
-	return hole, writeAt(f, p[begin:], off+int64(begin))
-}
-
-func writeAt(f *os.File, p []byte, off int64) error {
-	if len(p) == 0 {
-		return nil
-	}
-	_, err := f.WriteAt(p, off)
-	return err
 }

@@ -348,7 +348,7 @@ func (x *extractor) content(f *os.File, size int64) error {
 		if _, err := io.ReadFull(x.tar, buf); err != nil {
 			return x.readError(err)
 		}
-		err := eachRun(buf, func(from, to int) error {
+		err := EachRun(buf, func(from, to int) error {
 			if err := x.count(disk.add(to - from)); err != nil {
 				return err
 			}

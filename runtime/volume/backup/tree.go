@@ -28,9 +28,9 @@ const (
 
 var zeros [block]byte
 
-// eachRun calls do with the longest runs of buf, in whole blocks from its start, that have no
+// EachRun calls do with the longest runs of buf, in whole blocks from its start, that have no
 // block of zeros. The last block may be shorter.
-func eachRun(buf []byte, do func(from, to int) error) error {
+func EachRun(buf []byte, do func(from, to int) error) error {
 	begin := -1
 	for off := 0; off < len(buf); off += block {
 		b := buf[off:min(off+block, len(buf))]

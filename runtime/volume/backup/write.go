@@ -322,7 +322,7 @@ func (x *writer) content(f *os.File, size int64) (failed, err error) {
 			}
 		}
 		clear(buf[n:])
-		err := eachRun(buf, func(from, to int) error { return x.count(disk.add(to - from)) })
+		err := EachRun(buf, func(from, to int) error { return x.count(disk.add(to - from)) })
 		if err == nil {
 			_, err = x.tar.Write(buf)
 		}
