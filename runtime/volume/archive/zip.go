@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/zip"
-	"bufio"
 	"compress/flate"
 	"errors"
 	"io"
@@ -75,31 +74,13 @@ func (x *extraction) zip() error {
 	if err != nil {
 		return x.src.cause(err)
 	}
-	inflate, buffer := kflate.NewReader(nil), bufio.NewReaderSize(nil, bufferBytes)
-	zr.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser {
-		buffer.Reset(r)
-		return &inflater{ReadCloser: inflate, reset: inflate.(kflate.Resetter).Reset(buffer, nil)}
-	})
+	zr.RegisterDecompressor(zip.Deflate, kflate.NewReader)
 	for _, f := range zr.File {
 		if err := x.addZipFile(f); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// inflater is the one decompressor of a zip, which all of its files share. reset is
-// the error of its last reset.
-type inflater struct {
-	io.ReadCloser
-	reset error
-}
-
-func (i *inflater) Read(p []byte) (int, error) {
-	if i.reset != nil {
-		return 0, i.reset
-	}
-	return i.ReadCloser.Read(p)
 }
 
 func (x *extraction) addZipFile(f *zip.File) error {
