@@ -5,7 +5,7 @@
 // If the files of a container are not visible, because berth runs in a container, on
 // another host or under another cgroup hierarchy, the reader asks a fallback source.
 //
-// reader.go finds the group of a container and reads its usage, parse.go and read.go the single
+// reader.go finds the group of a container and reads its usage, parse.go the single
 // files; unlinked.go adds up open files that were deleted.
 //
 // The package must not know the engine, and changes nothing.

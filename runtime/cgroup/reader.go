@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"berth/runtime"
@@ -27,14 +26,7 @@ type Reader struct {
 	fallback Source
 	unified  bool  // cgroup v2
 	memory   int64 // of the host, bytes
-
-	mu    sync.Mutex
-	paths map[string]string // path below a hierarchy, by the engine's id
 }
-
-// maxPaths is how many container paths are cached before the cache is cleared.
-// Finding a path again costs a few system calls.
-const maxPaths = 4096
 
 // New returns a reader of the host's files. next is the fallback; if it is nil, the
 // error for a container without files is runtime.ErrNotRunning.
@@ -48,7 +40,6 @@ func newReader(cgroups, proc string, next Source) *Reader {
 		fallback: next,
 		unified:  err == nil,
 		memory:   hostMemory(proc),
-		paths:    map[string]string{},
 	}
 }
 
@@ -58,7 +49,6 @@ func (r *Reader) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 		if s, err := r.read(path); err == nil {
 			return s, nil
 		}
-		r.forget(containerID)
 	}
 	if r.fallback == nil {
 		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
@@ -66,36 +56,18 @@ func (r *Reader) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 	return r.fallback.Stats(ctx, containerID)
 }
 
+// find returns the path of a container below a hierarchy.
 func (r *Reader) find(id string) (path string, ok bool) {
-	r.mu.Lock()
-	path, ok = r.paths[id]
-	r.mu.Unlock()
-	if ok || id == "" || filepath.Base(id) != id {
-		return path, ok
+	if id == "" || filepath.Base(id) != id {
+		return "", false
 	}
 	// Docker uses the first path with the cgroupfs driver, the second with systemd.
 	for _, path := range []string{"docker/" + id, "system.slice/docker-" + id + ".scope"} {
 		if _, err := os.Stat(r.group("memory", path)); err == nil {
-			r.remember(id, path)
 			return path, true
 		}
 	}
 	return "", false
-}
-
-func (r *Reader) remember(id, path string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.paths) >= maxPaths {
-		clear(r.paths)
-	}
-	r.paths[id] = path
-}
-
-func (r *Reader) forget(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.paths, id)
 }
 
 // group returns the container's directory in a hierarchy. cgroup v2 has only one.
