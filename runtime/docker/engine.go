@@ -10,7 +10,6 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
 
 	"berth/runtime"
 )
@@ -59,15 +58,14 @@ func (c Config) withDefaults() Config {
 
 // Engine drives the containers of one store. It is safe for concurrent use.
 type Engine struct {
-	cfg    Config
-	conn   *connection
-	calls  *calls
-	images singleflight.Group // image inspects in flight, by reference
-	ids    *ids
-	ooms   *ooms
-	net    *network
-	host   atomic.Pointer[hostFacts]
-	log    *slog.Logger
+	cfg   Config
+	conn  *connection
+	calls *calls
+	ids   *ids
+	ooms  *ooms
+	net   *network
+	host  atomic.Pointer[hostFacts]
+	log   *slog.Logger
 }
 
 // New returns an Engine. It does not connect to Docker, which may be unreachable.

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -9,16 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -26,39 +22,6 @@ import (
 )
 
 var mc = runtime.Name{ID: "mc", Role: runtime.Server}
-
-// Fifty concurrent calls for one image send one request.
-func TestImageIDSharesRequests(t *testing.T) {
-	asked, answer := make(chan string, 50), make(chan struct{})
-	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Path
-		<-answer
-		fmt.Fprint(w, `{"Id":"sha256:1"}`)
-	})
-	var wg sync.WaitGroup
-	look := func() {
-		id, err := e.ImageID(t.Context(), "i")
-		assert.NoError(t, err)
-		assert.Equal(t, "sha256:1", id)
-	}
-	wg.Go(look)
-	first := <-asked
-	for range 49 {
-		wg.Go(look)
-	}
-	require.Eventually(t, func() bool { return sharing() == 50 || len(asked) > 0 }, time.Minute, time.Millisecond)
-	require.Empty(t, asked, "forty-nine wait for the answer to the first")
-	close(answer)
-	wg.Wait()
-	require.Contains(t, first, "/images/i/json")
-}
-
-// sharing returns the number of goroutines in the singleflight group.
-func sharing() int {
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:goruntime.Stack(stacks, true)]
-	return bytes.Count(stacks, []byte("singleflight.(*Group).Do("))
-}
 
 func message404(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")

@@ -19,26 +19,16 @@ import (
 )
 
 // ImageID returns the id of the image that ref names on the host; empty if there is none.
-// Concurrent calls for the same image share one request.
-func (e *Engine) ImageID(ctx context.Context, ref string) (string, error) {
-	id, err, _ := e.images.Do(ref, func() (any, error) {
-		var found image.InspectResponse
-		err := e.calls.do(ctx, opImage, ref, func(ctx context.Context) (err error) {
-			found, err = e.conn.client().ImageInspect(ctx, ref)
-			if err == nil && found.ID == "" {
-				err = fmt.Errorf("%w: its answer has no image id", runtime.ErrUnavailable)
-			}
-			return err
-		})
-		return found.ID, err
+func (e *Engine) ImageID(ctx context.Context, ref string) (id string, err error) {
+	err = e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
+		found, err := e.conn.client().ImageInspect(ctx, ref)
+		if err == nil && found.ID == "" {
+			err = fmt.Errorf("%w: its answer has no image id", runtime.ErrUnavailable)
+		}
+		id = found.ID
+		return err
 	})
-	if errors.Is(err, runtime.ErrImageNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return id.(string), nil
+	return id, ignore(err, runtime.ErrImageNotFound)
 }
 
 // RemoveImage removes the name ref of an image, and the image with it if it has no other.
