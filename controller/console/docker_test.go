@@ -72,10 +72,14 @@ func counts(while string, rate int) []string {
 	return []string{"/bin/sh", "-c", script}
 }
 
-// TestKilledBerthLosesNothing kills berth 25 times while 20 containers,
+// TestKilledBerthLosesNothing kills berth 12 times, with BERTH_LONG 25 times, while 20 containers,
 // with and without a terminal, print at 1 to 5,000 lines a second.
 func TestKilledBerthLosesNothing(t *testing.T) {
-	engine := enginetest.Shared(t)
+	t.Parallel()
+	engine, most := enginetest.Shared(t), 12
+	if os.Getenv("BERTH_LONG") != "" {
+		most = 25
+	}
 	image := engine.Busybox(t)
 	j := job{Store: "console-" + uuid.NewString(), Dir: t.TempDir()}
 	rates := []int{1, 50, 200, 500, 5000}
@@ -86,7 +90,7 @@ func TestKilledBerthLosesNothing(t *testing.T) {
 		j.Targets = append(j.Targets, start(t, engine, image, j.Store, id, i%2 == 0, counter(want[id], rate)))
 	}
 	kills := 0
-	for seen := journalSize(t, j.Dir); kills < 25; kills++ {
+	for seen := journalSize(t, j.Dir); kills < most; kills++ {
 		more := seen + 1 + rand.Int64N(200_000)
 		kill := helper(t, j)
 		require.Eventually(t, func() bool {
@@ -131,6 +135,7 @@ func awaitJournal(t *testing.T, dir, id string, whole func([]string) bool) (got 
 // what a container prints before its exit while there is no engine. An engine that is
 // killed also loses lines that it has read and not yet written to its log.
 func TestKilledEngineLosesNothing(t *testing.T) {
+	t.Parallel()
 	engine := enginetest.StartIsolated(t, "--live-restore")
 	image := engine.Busybox(t)
 	j := job{Store: "console-" + uuid.NewString(), Dir: t.TempDir(), Host: engine.Host()}

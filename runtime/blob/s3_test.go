@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -87,7 +88,6 @@ func TestS3EmptyAndWholeParts(t *testing.T) {
 // TestS3Faults: each fault at each request ends in an archive with the right bytes, or
 // in an error that leaves nothing.
 func TestS3Faults(t *testing.T) {
-	server := s3test.Start(t)
 	want := random(testPart + 12345)
 	passing := map[string]s3test.Fault{ // the client repeats a request
 		"reset": s3test.Reset, "lose": s3test.Lose, "hang": s3test.Hang, "lose and hang": s3test.LoseAndHang,
@@ -97,19 +97,24 @@ func TestS3Faults(t *testing.T) {
 		"error in 200": s3test.ErrorIn200, "wrong ETag": s3test.WrongETag, "altered": s3test.Alter, "altered and signed": s3test.AlterAndSign,
 		"cut": s3test.Cut(20), "stop": s3test.Stop(20), "403": s3test.Refuse(403, "AccessDenied"),
 	}
+	var requests sync.WaitGroup // side by side, each with a server of its own: most of the time is waiting
 	for _, request := range []string{"list", "create", "part 1", "part 2", "complete", "stat"} {
-		for name, fault := range passing {
-			t.Run(request+"/"+name, func(t *testing.T) {
-				try(t, server, quick(), fault, request, 1, want, true)
-				try(t, server, hopeless(), fault, request, 0, want, false)
-			})
-		}
-		for name, fault := range final {
-			t.Run(request+"/"+name, func(t *testing.T) {
-				try(t, server, hopeless(), fault, request, 1, want, false)
-			})
-		}
+		server := s3test.Start(t)
+		requests.Go(func() {
+			for name, fault := range passing {
+				t.Run(request+"/"+name, func(t *testing.T) {
+					try(t, server, quick(), fault, request, 1, want, true)
+					try(t, server, hopeless(), fault, request, 0, want, false)
+				})
+			}
+			for name, fault := range final {
+				t.Run(request+"/"+name, func(t *testing.T) {
+					try(t, server, hopeless(), fault, request, 1, want, false)
+				})
+			}
+		})
 	}
+	requests.Wait()
 }
 
 // try puts an archive while a fault occurs some times, and deletes it.

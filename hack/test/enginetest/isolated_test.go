@@ -21,6 +21,7 @@ func sleeper(t *testing.T, e *enginetest.Isolated) (id string, pid int) {
 }
 
 func TestIsolatedEngineRestarts(t *testing.T) {
+	t.Parallel()
 	e := enginetest.StartIsolated(t)
 	shared := enginetest.Shared(t)
 	id, _ := sleeper(t, e)
@@ -38,6 +39,7 @@ func TestIsolatedEngineRestarts(t *testing.T) {
 
 // TestTerminateKillsStuckEngine: a dockerd that ignores SIGTERM does not block a test.
 func TestTerminateKillsStuckEngine(t *testing.T) {
+	t.Parallel()
 	e := enginetest.StartIsolated(t)
 	e.StopTimeout = time.Second
 	e.Freeze(t)
@@ -46,6 +48,7 @@ func TestTerminateKillsStuckEngine(t *testing.T) {
 }
 
 func TestLiveRestoreKeepsContainers(t *testing.T) {
+	t.Parallel()
 	e := enginetest.StartIsolated(t, "--live-restore")
 	id, pid := sleeper(t, e)
 	for _, end := range []func(testing.TB){e.Kill9, e.Terminate} {
@@ -59,6 +62,7 @@ func TestLiveRestoreKeepsContainers(t *testing.T) {
 }
 
 func TestFreezeAndThaw(t *testing.T) {
+	t.Parallel()
 	e := enginetest.StartIsolated(t)
 	e.Freeze(t)
 	require.Eventually(t, func() bool { return e.Ping(t.Context()) != nil }, 10*time.Second, time.Millisecond, "a stop takes effect a moment later")
@@ -69,6 +73,7 @@ func TestFreezeAndThaw(t *testing.T) {
 }
 
 func TestIsolatedEngineLeavesNothing(t *testing.T) {
+	t.Parallel()
 	var pid int
 	t.Run("engine", func(t *testing.T) {
 		e := enginetest.StartIsolated(t, "--live-restore")
