@@ -69,6 +69,7 @@ type State struct {
 	Revision    uint64 // of its Spec
 	Incarnation string // of its Spec
 	Running     bool   // also while paused
+	Starting    bool   // a start goes on that returned ErrStarting; Kill and Remove take it back
 	Paused      bool
 	StartedAt   time.Time // zero: never started
 	FinishedAt  time.Time // zero: never exited; slightly before StartedAt if it exited at once

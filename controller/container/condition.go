@@ -19,6 +19,8 @@ const (
 	reasonPresent       = "Present"    // something is on the host
 	reasonVolumeMissing = "VolumeMissing"
 	reasonMountRefused  = "MountRefused"
+	reasonNoRoom        = "NoRoom"     // no machine has room for it
+	reasonStartWaits    = "StartWaits" // the start goes on in the engine, and needs longer
 )
 
 // derive completes a changed status with the conditions, the message and the times that
@@ -89,6 +91,12 @@ func messageOf(spec v1.ContainerSpec, st v1.ContainerStatus) string {
 }
 
 const startingText = "the engine is starting it" // without a start pattern only the engine is waited for
+
+// startWaits reports whether it is recorded what a start in the engine waits for.
+func startWaits(c v1.Container) bool {
+	return v1.FindCondition(c.Status.Conditions, v1.Started).Reason == reasonStartWaits ||
+		v1.FindCondition(c.Status.Conditions, v1.Installed).Reason == reasonStartWaits
+}
 
 // setStarted sets the condition Started of a container that has entered a phase.
 func setStarted(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
@@ -169,6 +177,10 @@ func clearFailure(st *v1.ContainerStatus, now time.Time) {
 	if v1.FindCondition(st.Conditions, v1.Reconciled).Status == v1.False {
 		setCondition(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
 	}
+}
+
+func setInstalling(st *v1.ContainerStatus, now time.Time) {
+	setCondition(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is in progress")
 }
 
 func setImagePresent(st *v1.ContainerStatus, now time.Time) {

@@ -30,7 +30,7 @@ func (t *task) recordInstalling() error {
 		st.Conditions = slices.DeleteFunc(slices.Clone(st.Conditions), func(c v1.Condition) bool { // of the installation before
 			return c.Type != v1.DiskPressure && c.Type != v1.VolumeReady && c.Type != v1.Reconciled
 		})
-		setCondition(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is in progress")
+		setInstalling(st, now)
 		if t.o.Missing == "" {
 			setImagePresent(st, now) // POST /containers waits for this condition
 		}
@@ -150,6 +150,8 @@ func (t *task) startInstaller(ctx context.Context) (controller.Result, error) {
 	}
 	err = t.startMounted(ctx, t.installerName())
 	switch {
+	case errors.Is(err, runtime.ErrStarting):
+		return waitFor(startPoll), t.recordWait(v1.Installed, err)
 	case errors.Is(err, runtime.ErrMountRefused):
 		err = t.refuseMount(err)
 	case errors.Is(err, runtime.ErrMountMissing): // or the mounts have changed since it was created

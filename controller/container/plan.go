@@ -86,6 +86,8 @@ func planInstall(c v1.Container, o Observed) Step {
 		return KillServer // from outside: no run of ours
 	case o.Server.Running:
 		return planStop(c, o)
+	case o.Server.Starting:
+		return KillServer
 	case c.Status.Phase.Active():
 		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.StartedInstall != c.Spec.InstallGeneration:
@@ -116,6 +118,8 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return finishInstall(c, o)
 	case !o.Install.Running:
 		return afterOutput(o, o.Install, FinishInstall)
+	case startWaits(c):
+		return RecordBegun
 	case otherEngine(c, o):
 		return RecordEngine
 	case installLeft(c, o) <= 0:
@@ -171,6 +175,8 @@ func planOff(c v1.Container, o Observed) Step {
 	switch {
 	case o.Server.Running:
 		return planStop(c, o)
+	case o.Server.Starting:
+		return KillServer // before its exit is recorded: it could run at any time
 	case c.Status.Phase.Active():
 		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.InstallFailed:
@@ -216,6 +222,8 @@ func planRunning(c v1.Container, o Observed) Step {
 		return RecordEngine
 	case limitsDue(c, o.Server):
 		return UpdateLimits
+	case startWaits(c):
+		return RecordBegun
 	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
 		return planUpkeep(c, o, Rest)
 	case c.Status.Phase != v1.Starting:

@@ -133,8 +133,11 @@ func (e stepError) Unwrap() error { return e.err }
 // reason returns the reason of the condition Reconciled: the cause if an operator can
 // remove it, else the step.
 func (e stepError) reason() string {
-	if errors.Is(e.err, runtime.ErrMountMissing) {
+	switch {
+	case errors.Is(e.err, runtime.ErrMountMissing):
 		return reasonVolumeMissing
+	case errors.Is(e.err, runtime.ErrNoRoom):
+		return reasonNoRoom
 	}
 	return e.step.failureReason()
 }

@@ -253,10 +253,40 @@ func (t *task) startServer(ctx context.Context) (controller.Result, error) {
 		}
 	}
 	err := t.startMounted(ctx, t.serverName())
+	if errors.Is(err, runtime.ErrStarting) {
+		return waitFor(startPoll), t.recordWait(v1.Started, err)
+	}
 	if reason, known := startFailure(err); known {
 		err = t.recordStartFailure(reason, err)
 	}
 	return controller.Result{}, err
+}
+
+// startPoll is the time between two calls of an engine that needs longer for a start. Its
+// events come sooner.
+const startPoll = 2 * time.Second
+
+// recordWait records what a start in the engine waits for, in the condition of its role.
+func (t *task) recordWait(kind string, err error) error {
+	text := causeOf(err)
+	if t.reported(text) {
+		return nil
+	}
+	return t.record(func(st *v1.ContainerStatus, now time.Time) {
+		st.Message = text
+		setCondition(st, now, kind, v1.Unknown, reasonStartWaits, text)
+	})
+}
+
+// recordBegun records that a start which took long has begun a run.
+func (t *task) recordBegun() error {
+	return t.record(func(st *v1.ContainerStatus, now time.Time) {
+		if t.o.Install.Running {
+			setInstalling(st, now)
+			return
+		}
+		setStarted(t.c, t.o, st, now)
+	})
 }
 
 // announceStart records a start. It returns false if the spec has changed since it was
@@ -303,6 +333,8 @@ func startFailure(err error) (reason string, known bool) {
 	switch {
 	case errors.Is(err, runtime.ErrPortTaken):
 		return "PortTaken", true
+	case errors.Is(err, runtime.ErrNoRoom):
+		return reasonNoRoom, true
 	case errors.Is(err, runtime.ErrNoAddress):
 		return "AddressMissing", true
 	case errors.Is(err, runtime.ErrBadCommand):
@@ -320,10 +352,7 @@ func startFailure(err error) (reason string, known bool) {
 // recordStartFailure records why a start failed. It is retried with the backoff of
 // a crash, also with the restart policy never: there was no run.
 func (t *task) recordStartFailure(reason string, err error) error {
-	if call := new(runtime.CallError); errors.As(err, &call) {
-		err = call.Err // the container's message names neither the call nor the container
-	}
-	text := fmt.Sprintf("cannot start: %s", err)
+	text := "cannot start: " + causeOf(err)
 	if holders := t.overlapping(); reason == "PortTaken" && len(holders) > 0 {
 		text += "; the same port is bound as " + strings.Join(holders, ", ")
 	}
@@ -336,6 +365,15 @@ func (t *task) recordStartFailure(reason string, err error) error {
 		setCondition(st, now, v1.Started, v1.False, reason, text)
 		t.nextCrash(st, now)
 	})
+}
+
+// causeOf returns the text of an error of the engine. The container's message names neither
+// the call nor the container.
+func causeOf(err error) string {
+	if call := new(runtime.CallError); errors.As(err, &call) {
+		err = call.Err
+	}
+	return err.Error()
 }
 
 // overlapping returns the claims of ports that a host cannot bind beside those of the

@@ -69,6 +69,7 @@ var (
 	Configure           = Step{Name: "configure", run: (*task).configure}                                     // apply the config files, which takes no permit
 	StartServer         = Step{Name: "start server", run: (*task).startServer, expensive: true, starts: true} // record the start, then call the engine
 	RecordEngine        = Step{Name: "record engine", run: recording((*task).recordEngine)}                   // the run continues under another instance of the engine
+	RecordBegun         = Step{Name: "record begun", run: recording((*task).recordBegun)}                     // a start that took long has begun a run
 	RecordStarting      = Step{Name: "record starting", run: recording((*task).recordStarting)}               // a requested run was started from outside
 	AwaitMatch          = Step{Name: "await match", run: (*task).await, ends: true}                           // the run has not matched its start pattern
 	RecordStartSlow     = Step{Name: "record start slow", run: recording((*task).recordStartSlow)}            // it has not for long
@@ -101,7 +102,7 @@ var (
 func Steps() []Step {
 	return []Step{
 		Rest, RecordInstalling, PullImage, CreateInstaller, StartInstaller, AwaitInstall, RecordInstallSlow, KillInstaller, FinishInstall,
-		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, ConnectServer, RecordStart, Configure, StartServer, RecordEngine, RecordStarting,
+		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, ConnectServer, RecordStart, Configure, StartServer, RecordEngine, RecordBegun, RecordStarting,
 		AwaitMatch, RecordStartSlow, RecordStartTimeout, AwaitSurvival, RecordProcessKilled, RecordRunning, Unpause, RecordStopping, SendStop, AwaitStop, AwaitEngine,
 		AwaitOutput, KillServer, RecordExit, RecordOOM, AwaitRetry, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
 	}

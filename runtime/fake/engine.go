@@ -69,6 +69,7 @@ type container struct {
 	lines          []runtime.Line
 	signals        []string
 	ignoresSignals bool          // to signals other than KILL
+	held           bool          // its starts go on until World.ReleaseStart
 	changed        chan struct{} // closed at every change, then replaced
 }
 

@@ -138,3 +138,20 @@ func TestRestoreDirectoryAndFreePort(t *testing.T) {
 	h.FreePort("0.0.0.0", 25565, "tcp")
 	require.NoError(t, e.Start(t.Context(), mc))
 }
+
+func TestHeldStart(t *testing.T) {
+	e := fake.New(nil)
+	made(t, e)
+	e.Outside.HoldStart(mc)
+	require.ErrorIs(t, e.Start(t.Context(), mc), runtime.ErrStarting)
+	require.True(t, e.Outside.State(mc).Starting)
+	require.NoError(t, e.Kill(t.Context(), mc))
+	require.False(t, e.Outside.State(mc).Starting)
+	e.Outside.ReleaseStart(mc)
+	require.False(t, e.Outside.State(mc).Running, "the start was taken back")
+	e.Outside.HoldStart(mc)
+	require.ErrorIs(t, e.Start(t.Context(), mc), runtime.ErrStarting)
+	e.Outside.ReleaseStart(mc)
+	require.True(t, e.Outside.State(mc).Running)
+	require.False(t, e.Outside.State(mc).Starting)
+}

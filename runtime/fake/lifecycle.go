@@ -114,7 +114,14 @@ func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
 	if err := c.runnable(b.spec); err != nil {
 		return s, false, err
 	}
-	b.state.Running, b.state.StartedAt = true, c.tick()
+	if b.held {
+		if !b.state.Starting {
+			b.state.Starting = true
+			c.change(n)
+		}
+		return s, false, fmt.Errorf("%w: the image is being pulled", runtime.ErrStarting)
+	}
+	b.state.Running, b.state.Starting, b.state.StartedAt = true, false, c.tick()
 	b.state.ExitCode, b.state.OOMKilled, b.state.OOMAt = 0, false, time.Time{}
 	c.change(n)
 	return b.spec, true, nil
@@ -196,6 +203,10 @@ var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 1
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "kill", n, func() error {
 		e.core.end(n, 137)
+		if b, ok := e.core.containers[n]; ok && b.state.Starting {
+			b.state.Starting = false
+			e.core.change(n)
+		}
 		return nil
 	})
 }

@@ -51,6 +51,30 @@ func (w *World) StartOutside(n runtime.Name) error {
 	return err
 }
 
+// HoldStart makes the starts of a container return runtime.ErrStarting, and go on until
+// ReleaseStart is called.
+func (w *World) HoldStart(n runtime.Name) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
+		b.held = true
+	}
+}
+
+// ReleaseStart ends the effect of HoldStart. A start that goes on begins a run now.
+func (w *World) ReleaseStart(n runtime.Name) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	b, ok := w.core.containers[n]
+	if !ok {
+		return
+	}
+	b.held = false
+	if b.state.Starting {
+		_, _, _ = w.core.run(n)
+	}
+}
+
 // Pause pauses a container from outside.
 func (w *World) Pause(n runtime.Name) {
 	w.core.mu.Lock()

@@ -11,6 +11,7 @@ const causes = {
   HostRestarted: 'the host was restarted',
   EngineRestarted: 'the engine was restarted',
   PortTaken: 'a port is taken',
+  NoRoom: 'no machine has room',
   VolumeMissing: 'the directory of the volume is missing',
   BadCommand: 'the command cannot be executed',
   InvalidSpec: 'the engine refuses the specification',

@@ -16,6 +16,7 @@ const remedies = {
   TimedOut: 'The installation took longer than install_timeout. Raise it, or correct the script, then reinstall.',
   OutOfMemory: 'Raise limits.memory with berth apply, or make the program use less memory.',
   PortTaken: 'Another program or container of this host has the port. Stop it, or bind another port.',
+  NoRoom: 'No machine has the memory or the processors that limits ask for. Make room, or lower the limits.',
   BadCommand: 'The startup command does not exist in the image or cannot be executed. Correct startup_command.',
   MountRefused: 'The directory of a mount is missing or is not allowed (docker.allowed_mounts).',
   VolumeMissing:

@@ -1,0 +1,130 @@
+package container_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	. "berth/controller/container"
+	"berth/runtime"
+)
+
+// condition returns the condition of a type of mc.
+func (w *world) condition(kind string) v1.Condition {
+	w.t.Helper()
+	return v1.FindCondition(w.get().Status.Conditions, kind)
+}
+
+// TestLongStart: the engine needs longer for a start than one call takes.
+func TestLongStart(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) { s.StartPattern = "p" })
+		w.console.held.Store(true)
+		w.engine.Outside.HoldStart(server)
+		w.change(on)
+		time.Sleep(10 * time.Minute)
+		c := w.want(v1.Starting)
+		started := w.condition(v1.Started)
+		require.Equal(t, v1.Unknown+" StartWaits", started.Status+" "+started.Reason)
+		require.Contains(t, started.Message, "the image is being pulled")
+		require.Equal(t, started.Message, c.Status.Message)
+		require.Zero(t, c.Status.RestartCount)
+		require.Zero(t, c.Status.Totals)
+		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
+		require.Equal(t, []string{"installing", "ready", "starting"}, w.phases())
+
+		w.engine.Outside.ReleaseStart(server)
+		c = w.want(v1.Starting)
+		require.Equal(t, "Starting", w.condition(v1.Started).Reason)
+		require.Empty(t, c.Status.Message)
+		starts := w.count("start", server)
+		w.console.held.Store(false)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, starts, w.count("start", server), "a run that began is not started")
+	})
+}
+
+func TestLongStartOfInstaller(t *testing.T) {
+	live(t, func(w *world) {
+		release := w.refuse("start", installer, runtime.ErrStarting)
+		w.create(nil)
+		time.Sleep(2 * time.Minute)
+		c := w.want(v1.Installing)
+		require.Equal(t, "StartWaits", w.condition(v1.Installed).Reason)
+		require.Equal(t, w.condition(v1.Installed).Message, c.Status.Message)
+		release()
+		time.Sleep(3 * time.Second)
+		c = w.want(v1.Installing)
+		require.Equal(t, "Installing", w.condition(v1.Installed).Reason)
+		require.Empty(t, c.Status.Message)
+		w.engine.Outside.Exit(installer, 0)
+		w.want(v1.Ready)
+	})
+}
+
+// TestLongStartIsTakenBack: without that, the engine would begin the run later.
+func TestLongStartIsTakenBack(t *testing.T) {
+	for name, end := range map[string]func(*v1.ContainerSpec){"stop": off, "kill": kill} {
+		t.Run(name, func(t *testing.T) {
+			live(t, func(w *world) {
+				w.installed(nil)
+				w.engine.Outside.HoldStart(server)
+				w.change(on)
+				w.want(v1.Starting)
+				w.change(end)
+				time.Sleep(3 * time.Second)
+				w.want(v1.Exit)
+				require.Equal(t, "NotStarted", w.condition(v1.Started).Reason)
+				w.engine.Outside.ReleaseStart(server)
+				time.Sleep(time.Minute)
+				require.True(t, w.engine.Outside.State(server).StartedAt.IsZero())
+			})
+		})
+	}
+}
+
+// TestNoRoom: nothing ran, so the policy does not matter.
+func TestNoRoom(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+		release := w.refuse("start", server, fmt.Errorf("%w: 2 Insufficient memory", runtime.ErrNoRoom))
+		w.change(on)
+		c := w.want(v1.Exit)
+		require.Equal(t, "NoRoom", w.condition(v1.Started).Reason)
+		require.Equal(t, "cannot start: no machine has room: 2 Insufficient memory", c.Status.Message)
+		require.NotNil(t, c.Status.NextRetryAt)
+		require.Nil(t, c.Status.ExitCode)
+		release()
+		time.Sleep(11 * time.Second)
+		w.want(v1.Running)
+	})
+}
+
+func TestNoRoomForInstaller(t *testing.T) {
+	live(t, func(w *world) {
+		release := w.refuse("start", installer, runtime.ErrNoRoom)
+		w.create(nil)
+		time.Sleep(time.Minute)
+		w.want(v1.Installing)
+		require.Equal(t, "NoRoom", w.condition(v1.Reconciled).Reason)
+		release()
+		time.Sleep(6 * time.Minute)
+		w.engine.Outside.Exit(installer, 0)
+		w.want(v1.Ready)
+	})
+}
+
+func TestPlanLongStart(t *testing.T) {
+	starts := func(o *Observed) { fresh(o); o.Server.Starting = true }
+	check(t, []row{
+		{"it goes on", nil, is(v1.Starting), starts, StartServer},
+		{"it is not wanted", off, is(v1.Starting), starts, KillServer},
+		{"it was not recorded", off, is(v1.Exit), starts, KillServer},
+		{"it has begun", nil, startingWith(v1.Condition{Type: v1.Started, Status: v1.Unknown, Reason: "StartWaits"}), nil, RecordBegun},
+		{"an installation is wanted", func(s *v1.ContainerSpec) { s.InstallGeneration++ }, is(v1.Starting), starts, KillServer},
+	})
+}
