@@ -3,7 +3,7 @@ package runtime
 // The methods of docker.Engine, kubernetes.Engine and fake.Engine. Each is idempotent, so it can be
 // called again after a crash. Each has its own deadline unless it streams.
 //
-//	Inspect(ctx, Name) (State, error)                 ErrNotFound
+//	Inspect(ctx, Name) (State, error)                 ErrNotFound; with ErrLost the last state that is known
 //	List(ctx) ([]Found, error)                        this store's containers of both roles
 //	Instance(ctx) (string, error)                     identifies the engine's process, see below; empty if the engine has no such id
 //	Watch(ctx, listed func([]Found), notify func(Name)) error
@@ -31,6 +31,10 @@ package runtime
 //	                                                  of its terminal
 //	Input(ctx, containerID string, data []byte) error ErrNotRunning, ErrInputFull
 //	Stats(ctx, containerID string) (Stats, error)     ErrNotFound, ErrNotRunning
+//
+// An engine of many hosts also returns ErrLost from each call that would have to reach a
+// container on a host that does not answer. Such a container may run on: nothing starts it
+// elsewhere before an operator has declared its host to be off. Then its run is Interrupted.
 //
 // Instance changes with each start of the engine that ended containers. It uses
 // a new connection. An engine that shuts down refuses new connections before it

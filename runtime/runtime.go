@@ -28,6 +28,7 @@ var (
 	ErrStalled       = errors.New("pull made no progress")      // for the stall limit
 	ErrStarting      = errors.New("start is in progress")       // it continues: start again to wait for it
 	ErrNoRoom        = errors.New("no machine has room")        // for the limits of the spec; nothing was started
+	ErrLost          = errors.New("machine does not answer")    // the one that a container runs on: it may run on
 )
 
 // CallError is the error of a call of the engine.
@@ -75,6 +76,7 @@ type State struct {
 	FinishedAt  time.Time // zero: never exited; slightly before StartedAt if it exited at once
 	ExitCode    int
 	OOMKilled   bool
+	Interrupted bool      // the run ended with its machine, or had to leave it: the exit is not the program's own
 	OOMAt       time.Time // of the last process of this run that the kernel killed for its memory; zero: unknown
 	Live        Live      // the limits in force
 	TTY         bool

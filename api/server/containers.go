@@ -337,10 +337,13 @@ func (s containers) policy() intent.Policy {
 
 // conditionsOf returns the conditions of a container as clients see them: the
 // stored ones, the last observed ones, and EngineReachable. While the engine does
-// not answer, Started becomes Unknown. This is derived on each read, so that an
+// not answer, or the machine of the container, Started becomes Unknown. This is derived on each read, so that an
 // outage writes no status, however many containers there are.
 func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 	list := append([]v1.Condition{}, o.Status.Conditions...)
+	if machine := v1.FindCondition(list, v1.MachineReachable); machine.Status == v1.Unknown {
+		doubtStarted(list, machine.Since, v1.ReasonMachineUnreachable, "the container ran when its machine last answered")
+	}
 	if engine == nil {
 		return list
 	}
@@ -349,17 +352,16 @@ func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 	if !h.Reachable {
 		c.Status, c.Reason = v1.False, v1.ReasonEngineUnreachable
 		c.Message = "the engine does not answer; the container's state is the last observed one"
-		doubtStarted(list, h.Since)
+		doubtStarted(list, h.Since, v1.ReasonEngineUnreachable, "the container ran when the engine last answered")
 	}
 	return append(list, c)
 }
 
 // doubtStarted changes Started from True to Unknown: the container may have
 // exited since then.
-func doubtStarted(list []v1.Condition, since time.Time) {
+func doubtStarted(list []v1.Condition, since time.Time, reason, text string) {
 	i := slices.IndexFunc(list, func(c v1.Condition) bool { return c.Type == v1.Started })
 	if i >= 0 && list[i].Status == v1.True {
-		list[i].Status, list[i].Reason, list[i].Since = v1.Unknown, v1.ReasonEngineUnreachable, since
-		list[i].Message = "the container ran when the engine last answered"
+		list[i].Status, list[i].Reason, list[i].Message, list[i].Since = v1.Unknown, reason, text, since
 	}
 }

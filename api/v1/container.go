@@ -297,6 +297,11 @@ const (
 	// until a run is.
 	StartPatternNotMatched = "StartPatternNotMatched"
 
+	// MachineReachable is Unknown while the machine that the container runs on does not answer,
+	// and the status is the one that was observed last. It is absent until that was so. An
+	// engine of one host has EngineReachable alone.
+	MachineReachable = "MachineReachable"
+
 	// EngineReachable is derived when a container is read, and not stored. While it is
 	// False, the status is the one that was observed last.
 	EngineReachable = "EngineReachable"
@@ -316,8 +321,9 @@ const (
 	ReasonOverLimit     = "OverLimit"     // the volume and the files outside it are over the limit
 	ReasonRootOverLimit = "RootOverLimit" // the files outside the volume are over docker.root_limit
 
-	ReasonAnswers           = "Answers"
-	ReasonEngineUnreachable = "EngineUnreachable"
-	ReasonWritable          = "Writable"
-	ReasonNotWritable       = "NotWritable"
+	ReasonAnswers            = "Answers"
+	ReasonMachineUnreachable = "MachineUnreachable"
+	ReasonEngineUnreachable  = "EngineUnreachable"
+	ReasonWritable           = "Writable"
+	ReasonNotWritable        = "NotWritable"
 )

@@ -172,7 +172,10 @@ func Unready(s ContainerSpec, st ContainerStatus) string {
 	}
 	switch st.Phase {
 	case Running, Deleting:
-		return ""
+		if s.Power != PowerOn {
+			return ""
+		}
+		return reasonOf(MachineReachable, Unknown)
 	case Installing, "":
 		return cmp.Or(image, reasonOf(Installed, Unknown), "Installing")
 	case Failed:

@@ -56,7 +56,7 @@ func refusal(err error) error {
 		return v1.ErrNotRunning
 	case errors.Is(err, runtime.ErrInputFull):
 		return v1.ErrInputFull
-	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrLost), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", v1.ErrEngineUnavailable, err)
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 func TestRefusal(t *testing.T) {
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrNotFound)), v1.ErrNotRunning)
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrUnavailable)), v1.ErrEngineUnavailable)
+	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrLost)), v1.ErrEngineUnavailable)
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", context.DeadlineExceeded)), v1.ErrEngineUnavailable)
 	require.NoError(t, refusal(nil))
 }

@@ -133,9 +133,11 @@ func exitReason(c v1.Container, o Observed) (reason, text string) {
 		return reasonStopped, "the container was stopped"
 	case c.Spec.Power != v1.PowerOn:
 		return reasonKilled, "the container was killed"
+	case o.Server.Interrupted:
+		return "MachineLost", "the container exited with its machine, or had to leave it"
 	case c.Status.BootID != o.BootID:
 		return "HostRestarted", "the container exited with its host"
-	case lost(c, o):
+	case lost(c, o, o.Server):
 		return "EngineRestarted", "the container exited with the engine"
 	case ranOutOfMemory(c, o.Server):
 		return v1.ReasonOutOfMemory, outOfMemoryText

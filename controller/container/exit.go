@@ -121,12 +121,12 @@ func (t *task) exitMessage() []message {
 	return nil
 }
 
-// retry sets when the restart policy allows the next run. A run that ended with
-// the host or the engine, or whose container was removed from outside, did not
+// retry sets when the restart policy allows the next run. A run that ended with its
+// machine, the host or the engine, or whose container was removed from outside, did not
 // exit by itself: the next one begins at once. A run whose start timed out counts as
 // a crash, whatever its exit code.
 func (t *task) retry(st *v1.ContainerStatus, now time.Time) {
-	if vanished(t.c, t.o.Server) || lost(t.c, t.o) {
+	if vanished(t.c, t.o.Server) || lost(t.c, t.o, t.o.Server) {
 		st.NextRetryAt = &now
 		return
 	}

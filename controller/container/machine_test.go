@@ -10,6 +10,7 @@ import (
 	v1 "berth/api/v1"
 	. "berth/controller/container"
 	"berth/runtime"
+	"berth/store"
 )
 
 // condition returns the condition of a type of mc.
@@ -126,5 +127,153 @@ func TestPlanLongStart(t *testing.T) {
 		{"it was not recorded", off, is(v1.Exit), starts, KillServer},
 		{"it has begun", nil, startingWith(v1.Condition{Type: v1.Started, Status: v1.Unknown, Reason: "StartWaits"}), nil, RecordBegun},
 		{"an installation is wanted", func(s *v1.ContainerSpec) { s.InstallGeneration++ }, is(v1.Starting), starts, KillServer},
+	})
+}
+
+// reaches returns the status and the reason of the condition MachineReachable.
+func (w *world) reaches() string {
+	w.t.Helper()
+	c := w.condition(v1.MachineReachable)
+	return c.Status + " " + c.Reason
+}
+
+const (
+	unreachable = v1.Unknown + " " + v1.ReasonMachineUnreachable
+	answers     = v1.True + " " + v1.ReasonAnswers
+)
+
+// TestMachineIsCutOff: the container may run on, so nothing is done to it.
+func TestMachineIsCutOff(t *testing.T) {
+	measured(t, func(w *world, count func(string) float64) {
+		w.installed(nil)
+		w.change(on)
+		before, ops := w.want(v1.Running), len(w.engine.Outside.Ops())
+		w.engine.Outside.Lose(server)
+		time.Sleep(time.Hour)
+		c := w.want(v1.Running)
+		require.Equal(t, unreachable, w.reaches())
+		require.Equal(t, w.condition(v1.MachineReachable).Message, c.Status.Message)
+		require.Contains(t, c.Status.Message, "machine does not answer")
+		require.Equal(t, v1.ReasonMachineUnreachable, v1.Unready(c.Spec, c.Status))
+		require.Len(t, w.engine.Outside.Ops(), ops, "nothing is done")
+
+		w.engine.Outside.Find(server)
+		c = w.want(v1.Running)
+		require.Equal(t, answers, w.reaches())
+		require.Empty(t, c.Status.Message)
+		require.Empty(t, v1.Unready(c.Spec, c.Status))
+		require.Equal(t, before.Status.StartedAt, c.Status.StartedAt)
+		require.Equal(t, before.Status.ContainerID, c.Status.ContainerID)
+		require.Zero(t, c.Status.RestartCount)
+		require.Len(t, w.engine.Outside.Ops(), ops)
+	})
+}
+
+// TestRequestsWaitForMachine: also a request for another run of a container whose first one goes on.
+func TestRequestsWaitForMachine(t *testing.T) {
+	for name, request := range map[string]func(*world){
+		"stop":    func(w *world) { w.change(off) },
+		"kill":    func(w *world) { w.change(kill) },
+		"restart": func(w *world) { w.change(on) },
+		"delete": func(w *world) {
+			require.NoError(w.t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live(t, func(w *world) {
+				w.installed(nil)
+				w.change(on)
+				first := w.want(v1.Running)
+				ops := len(w.engine.Outside.Ops())
+				w.engine.Outside.Lose(server)
+				request(w)
+				time.Sleep(time.Hour)
+				c := w.want(v1.Running)
+				require.True(t, c.Meta.Deleted || c.Status.ObservedGeneration < c.Meta.Generation)
+				require.Len(t, w.engine.Outside.Ops(), ops)
+				w.engine.Outside.Find(server)
+				time.Sleep(time.Minute)
+				switch name {
+				case "delete":
+					require.True(t, w.gone())
+				case "restart":
+					require.True(t, w.want(v1.Running).Status.StartedAt.After(*first.Status.StartedAt))
+				default:
+					w.want(v1.Exit)
+				}
+			})
+		})
+	}
+}
+
+// TestMachineIsLostBetween: the engine reports it only to the call.
+func TestMachineIsLostBetween(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		found := w.refuse("kill", server, runtime.ErrLost)
+		w.change(kill)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, "KillServerFailed", w.condition(v1.Reconciled).Reason)
+		found()
+		time.Sleep(6 * time.Minute)
+		w.want(v1.Exit)
+	})
+}
+
+// TestRunEndsWithItsMachine: the next one begins at once, whatever the policy.
+func TestRunEndsWithItsMachine(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		live(t, func(w *world) {
+			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+			w.change(on)
+			first := w.want(v1.Running)
+			if lost {
+				w.engine.Outside.Lose(server)
+				require.Equal(t, unreachable, w.reaches())
+			}
+			w.engine.Outside.Interrupt(server)
+			c := w.want(v1.Running)
+			require.True(t, c.Status.StartedAt.After(*first.Status.StartedAt))
+			require.Equal(t, cause{v1.Running, "MachineLost", 137}, causes(w)["exit"])
+			require.Zero(t, c.Status.Crashes)
+			require.Zero(t, c.Status.Totals.Crashes)
+			require.Equal(t, 1, c.Status.RestartCount)
+			if lost {
+				require.Equal(t, answers, w.reaches())
+			}
+		})
+	}
+}
+
+// TestStopBeforeMachineIsLost: a run that was asked to end is not started again.
+func TestStopBeforeMachineIsLost(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		w.engine.Outside.Lose(server)
+		w.change(off)
+		w.engine.Outside.Interrupt(server)
+		time.Sleep(time.Hour)
+		w.want(v1.Exit)
+	})
+}
+
+// TestInstallerEndsWithItsMachine: its exit code is no result, so the installation begins anew.
+func TestInstallerEndsWithItsMachine(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		w.want(v1.Installing)
+		w.engine.Outside.Lose(installer)
+		time.Sleep(2 * time.Hour) // longer than an installation may take
+		w.want(v1.Installing)
+		require.Equal(t, unreachable, w.reaches())
+		w.engine.Outside.Interrupt(installer)
+		time.Sleep(time.Minute)
+		w.want(v1.Installing)
+		require.Equal(t, 2, w.count("start", installer))
+		w.engine.Outside.Exit(installer, 0)
+		w.want(v1.Ready)
 	})
 }

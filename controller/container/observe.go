@@ -24,12 +24,12 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 	c, o := t.c, &t.o
 	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
 	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
-		if o.Server, err = r.inspect(ctx, serverName(id)); err != nil {
+		if o.Server, err = t.reach(r.inspect(ctx, serverName(id))); err != nil {
 			return nil, err
 		}
 	}
 	if c.Meta.Deleted && !exists(o.Server) || c.Status.InstallID != "" || installing && c.Status.InstallVolume != "" {
-		if o.Install, err = r.inspect(ctx, installerName(id)); err != nil {
+		if o.Install, err = t.reach(r.inspect(ctx, installerName(id))); err != nil {
 			return nil, err
 		}
 	}
@@ -64,12 +64,20 @@ func (t *task) load(id string) (volume v1.Volume, err error) {
 	return volume, err
 }
 
+// reach observes whether the machine of a container answers. One that does not is no error.
+func (t *task) reach(s runtime.State, err error) (runtime.State, error) {
+	if errors.Is(err, runtime.ErrLost) {
+		t.o.Unreachable, err = causeOf(err)+": the container may run on, and is started elsewhere once its machine is declared to be off", nil
+	}
+	return s, err
+}
+
 func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
 	s, err := r.Engine.Inspect(ctx, n)
 	if errors.Is(err, runtime.ErrNotFound) {
 		return runtime.State{}, nil
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, runtime.ErrLost) {
 		if _, err := r.Store.Incarnations.Witness(s.Incarnation, s.Revision); err != nil { // the next inspect tries again
 			r.Log.Warn("the new epoch of the store could not be stored", "container", n.ID, "err", err)
 		}

@@ -15,6 +15,7 @@ type Observed struct {
 	Confirmed      bool          // the engine accepted a new connection after it reported an exit: it was not shutting down
 	Server         runtime.State // zero: no container
 	Install        runtime.State // zero: no container, or not observed, as no installation or deletion needs it
+	Unreachable    string        // why the machine that it runs on cannot be reached, so that the states are the last known ones; empty: it can
 	Missing        string        // an image that is not on the host; observed only before an installation
 	Configured     bool          // the config files of the recorded start are applied
 	Matched        bool          // the console matched the start pattern in this run
@@ -36,6 +37,10 @@ type Observed struct {
 // Plan picks the next step. It reads nothing and changes nothing.
 func Plan(c v1.Container, o Observed) Step {
 	switch {
+	case o.Unreachable != unreachable(c):
+		return RecordReach
+	case o.Unreachable != "":
+		return AwaitMachine
 	case c.Meta.Deleted:
 		return planDelete(c, o)
 	case oomReportedLate(c, o.Server):
@@ -112,7 +117,7 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return StartInstaller
 	case !o.Install.Running && !o.Confirmed:
 		return AwaitEngine.until(o.Now.Add(engineWait))
-	case !o.Install.Running && lost(c, o): // then its exit code, even 0, is no result: an engine that shuts down stops its containers
+	case !o.Install.Running && lost(c, o, o.Install): // then its exit code, even 0, is no result: an engine that shuts down stops its containers
 		return RemoveInstaller // and begin anew
 	case !o.Install.Running && o.Install.ExitCode == 0:
 		return finishInstall(c, o)
@@ -349,10 +354,19 @@ func causeMatters(c v1.Container, o Observed) bool {
 	return installer || server
 }
 
-// lost reports whether a run or an installation ended with the host or the engine.
-func lost(c v1.Container, o Observed) bool {
+// lost reports whether a run or an installation ended with its machine, the host or the engine.
+func lost(c v1.Container, o Observed, run runtime.State) bool {
 	otherInstance := c.Status.Engine != "" && o.Engine != "" && c.Status.Engine != o.Engine
-	return otherInstance || c.Status.BootID != o.BootID
+	return run.Interrupted || otherInstance || c.Status.BootID != o.BootID
+}
+
+// unreachable returns why the machine of a container was last observed to be unreachable;
+// empty if it is not.
+func unreachable(c v1.Container) string {
+	if reach := v1.FindCondition(c.Status.Conditions, v1.MachineReachable); reach.Status == v1.Unknown {
+		return reach.Message
+	}
+	return ""
 }
 
 // otherEngine reports whether a running container runs under an instance of the

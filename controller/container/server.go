@@ -376,6 +376,18 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
+// recordReach records that the machine of a container does not answer, or answers again.
+func (t *task) recordReach() error {
+	status, reason, text := v1.Unknown, v1.ReasonMachineUnreachable, t.o.Unreachable
+	if text == "" {
+		status, reason, text = v1.True, v1.ReasonAnswers, "the machine of the container answers"
+	}
+	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
+		st.Message = t.o.Unreachable
+		setCondition(st, now, v1.MachineReachable, status, reason, text)
+	}, message{reason, text})
+}
+
 // overlapping returns the claims of ports that a host cannot bind beside those of the
 // container: one of the two addresses is the unspecified one, which means every address.
 func (t *task) overlapping() (list []string) {

@@ -90,6 +90,10 @@ var (
 	RecordOOM      = Step{Name: "record oom", run: recording((*task).recordOOM)} // correct a recorded exit: the run ran out of memory
 	AwaitRetry     = Step{Name: "await retry", run: (*task).await, ends: true}   // the backoff is not over
 
+	// A machine of an engine of many hosts.
+	RecordReach  = Step{Name: "record reach", run: recording((*task).recordReach)}    // it does not answer, or answers again
+	AwaitMachine = Step{Name: "await machine", run: (*task).awaitMachine, ends: true} // it does not answer: the container may run on
+
 	// The volume, and the deletion.
 	RecordPressure = Step{Name: "record pressure", run: recording((*task).recordPressure)}  // the begin or the end of disk pressure
 	AwaitSpace     = Step{Name: "await space", run: (*task).await, ends: true}              // under disk pressure: the grace period of the run is not over
@@ -104,7 +108,7 @@ func Steps() []Step {
 		Rest, RecordInstalling, PullImage, CreateInstaller, StartInstaller, AwaitInstall, RecordInstallSlow, KillInstaller, FinishInstall,
 		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, ConnectServer, RecordStart, Configure, StartServer, RecordEngine, RecordBegun, RecordStarting,
 		AwaitMatch, RecordStartSlow, RecordStartTimeout, AwaitSurvival, RecordProcessKilled, RecordRunning, Unpause, RecordStopping, SendStop, AwaitStop, AwaitEngine,
-		AwaitOutput, KillServer, RecordExit, RecordOOM, AwaitRetry, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
+		AwaitOutput, KillServer, RecordExit, RecordOOM, AwaitRetry, RecordReach, AwaitMachine, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
 	}
 }
 
@@ -145,6 +149,12 @@ func (t *task) awaitEngine(context.Context) (controller.Result, error) {
 // awaitOutput waits while the phase is still that of the exited run, so the spec must not
 // count as observed.
 func (t *task) awaitOutput(context.Context) (controller.Result, error) { return t.requeue(), nil }
+
+// awaitMachine waits for the engine's report that the machine answers, or is off. The spec does
+// not count as observed.
+func (t *task) awaitMachine(context.Context) (controller.Result, error) {
+	return controller.Result{}, nil
+}
 
 func (t *task) requeue() controller.Result {
 	if t.step.At.IsZero() {

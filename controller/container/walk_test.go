@@ -101,6 +101,11 @@ func (w *walker) act(id string) {
 		func() { w.apply(id) }, func() { w.apply(id) }, func() { w.apply(id) },
 		func() { w.engine.Outside.Exit(server, w.IntN(2)) },
 		func() { w.engine.Outside.Exit(installer, w.IntN(2)) }, func() { w.engine.Outside.Exit(installer, 0) }, func() { w.engine.Outside.Exit(installer, 0) },
+		func() { w.engine.Outside.HoldStart(server); w.engine.Outside.HoldStart(installer) },
+		func() { w.engine.Outside.ReleaseStart(server); w.engine.Outside.ReleaseStart(installer) },
+		func() { w.engine.Outside.Lose(server); w.engine.Outside.Lose(installer) },
+		func() { w.engine.Outside.Find(server); w.engine.Outside.Find(installer) },
+		func() { w.engine.Outside.Interrupt(server) }, func() { w.engine.Outside.Interrupt(installer) },
 		func() { w.engine.Outside.Vanish(server) },
 		func() { w.engine.Outside.Vanish(installer) },
 		func() { _ = w.engine.Outside.StartOutside(server) },
@@ -168,6 +173,12 @@ func (w *walker) rest() {
 	w.engine.Outside.RefusePull("j", nil)
 	for range 20 {
 		w.fill(0) // all of them
+	}
+	for _, id := range walkers {
+		for _, role := range []runtime.Role{runtime.Server, runtime.Install} {
+			w.engine.Outside.Find(runtime.Name{ID: id, Role: role})
+			w.engine.Outside.ReleaseStart(runtime.Name{ID: id, Role: role})
+		}
 	}
 	ops := 0
 	for minute := range 40 {

@@ -70,6 +70,7 @@ type container struct {
 	signals        []string
 	ignoresSignals bool          // to signals other than KILL
 	held           bool          // its starts go on until World.ReleaseStart
+	lost           bool          // its machine does not answer
 	changed        chan struct{} // closed at every change, then replaced
 }
 
@@ -137,12 +138,17 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, 
 			return runtime.ErrNotFound
 		}
 		s = b.state
-		return nil
+		return b.reach()
 	})
-	if err != nil {
-		return runtime.State{}, err
+	return s, err
+}
+
+// reach returns the error of a call that has to reach the machine of a container.
+func (b *container) reach() error {
+	if b.lost && (b.state.Running || b.state.Starting) {
+		return runtime.ErrLost
 	}
-	return s, nil
+	return nil
 }
 
 // List returns this store's containers, sorted by name.

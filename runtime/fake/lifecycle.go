@@ -108,6 +108,9 @@ func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
 	if !ok {
 		return s, false, runtime.ErrNotFound
 	}
+	if err := b.reach(); err != nil {
+		return s, false, err
+	}
 	if b.state.Running {
 		return b.spec, false, nil
 	}
@@ -122,7 +125,7 @@ func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
 		return s, false, fmt.Errorf("%w: the image is being pulled", runtime.ErrStarting)
 	}
 	b.state.Running, b.state.Starting, b.state.StartedAt = true, false, c.tick()
-	b.state.ExitCode, b.state.OOMKilled, b.state.OOMAt = 0, false, time.Time{}
+	b.state.ExitCode, b.state.OOMKilled, b.state.OOMAt, b.state.Interrupted = 0, false, time.Time{}, false
 	c.change(n)
 	return b.spec, true, nil
 }
@@ -167,7 +170,7 @@ func (c *core) end(n runtime.Name, code int) {
 	if !ok || !b.state.Running {
 		return
 	}
-	b.state.Running, b.state.Paused = false, false
+	b.state.Running, b.state.Paused, b.lost = false, false, false
 	b.state.ExitCode, b.state.FinishedAt = code, c.tick()
 	c.change(n)
 }
@@ -187,6 +190,9 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !b.state.Running {
 			return nil
 		}
+		if err := b.reach(); err != nil {
+			return err
+		}
 		b.signals = append(b.signals, signal)
 		if number == 9 || number != 0 && !b.ignoresSignals {
 			e.core.end(n, 128+number)
@@ -202,8 +208,15 @@ var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 1
 // Kill ends the run of a container at once.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "kill", n, func() error {
+		b, ok := e.core.containers[n]
+		if !ok {
+			return nil
+		}
+		if err := b.reach(); err != nil {
+			return err
+		}
 		e.core.end(n, 137)
-		if b, ok := e.core.containers[n]; ok && b.state.Starting {
+		if b.state.Starting {
 			b.state.Starting = false
 			e.core.change(n)
 		}
@@ -217,6 +230,9 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 		b, ok := e.core.containers[n]
 		if !ok {
 			return nil
+		}
+		if err := b.reach(); err != nil {
+			return err
 		}
 		if b.state.Running {
 			return runtime.ErrRunning
@@ -244,6 +260,9 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 		}
 		if l.Memory != 0 && l.Memory < 6<<20 {
 			return fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
+		}
+		if err := b.reach(); err != nil {
+			return err
 		}
 		b.state.Live = merge(b.state.Live, l)
 		e.core.change(n)

@@ -75,6 +75,34 @@ func (w *World) ReleaseStart(n runtime.Name) {
 	}
 }
 
+// Lose cuts the machine of a container off: calls return runtime.ErrLost, and the run
+// goes on.
+func (w *World) Lose(n runtime.Name) { w.lose(n, true) }
+
+// Find ends the effect of Lose.
+func (w *World) Find(n runtime.Name) { w.lose(n, false) }
+
+func (w *World) lose(n runtime.Name, lost bool) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
+		b.lost = lost
+		w.core.change(n)
+	}
+}
+
+// Interrupt ends the run of a container with its machine, or by the machine's operator.
+func (w *World) Interrupt(n runtime.Name) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok && (b.state.Running || b.state.Starting) {
+		b.state.Interrupted, b.state.Starting = b.state.Running, false
+		w.core.end(n, 137)
+		b.lost = false
+		w.core.change(n)
+	}
+}
+
 // Pause pauses a container from outside.
 func (w *World) Pause(n runtime.Name) {
 	w.core.mu.Lock()

@@ -9,6 +9,8 @@ const container = (more) => ({
 }); // prettier-ignore
 const fault = (type, reason, message, status = 'False') => ({ type, status, reason, message, since: '2026-01-01T00:00:00Z' });
 
+const lost = 'machine does not answer: node n1: the container may run on, and is started elsewhere once its machine is declared to be off';
+
 // The usual faults: what a person reads, and what is done about it.
 const cases = [
   ['runs', container(), 'ok', /^Running for 1 min$/, /^$/, /^$/],
@@ -39,6 +41,9 @@ const cases = [
   ['ignores the stop', container({ state: 'stopping', power: 'stopped' }), 'busy', /^Stopping for 1 min$/, /^berth kills it if it has not ended within its stop\.timeout\. Kill does that now\.$/, /^$/],
   ['engine away', container({ conditions: [{ ...fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer'), since: '2026-01-01T00:00:48Z' }] }), 'warn', /^State unknown\. Last observed 12 s ago: running for 48 s$/, /Docker does not answer/, /journalctl/],
   ['engine away, a restart is due', container({ state: 'exit', exit_code: 3, next_retry_at: '2026-01-01T00:00:30Z', conditions: [{ ...fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer'), since: '2026-01-01T00:00:20Z' }] }), 'warn', /Crashed|crashed/, /berth goes on when it can observe the container again\.$/, /journalctl/],
+  ['machine away', container({ message: lost, conditions: [
+    { ...fault('MachineReachable', 'MachineUnreachable', lost, 'Unknown'), since: '2026-01-01T00:00:48Z' },
+    fault('Started', 'MachineUnreachable', 'the container ran when its machine last answered', 'Unknown')] }), 'warn', /^State unknown\. Last observed 12 s ago: running for 48 s$/, /^Machine does not answer: node n1: /, /out-of-service/],
   ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /^Stopped on request 1 min ago$/, /^Exit code 0\.\nStart starts it\.$/, /^$/],
   ['ready', container({ state: 'ready', power: 'stopped', conditions: [fault('Started', 'NotStarted', 'never')] }), 'idle', /^Installed, not started yet$/, /^Start starts it\.$/, /^$/],
 ]; // prettier-ignore

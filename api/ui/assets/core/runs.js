@@ -8,6 +8,7 @@ const causes = {
   StartTimedOut: 'no line matched the start pattern in time',
   Removed: 'removed from outside of berth',
   NotStarted: 'the start was cancelled',
+  MachineLost: 'its machine was lost',
   HostRestarted: 'the host was restarted',
   EngineRestarted: 'the engine was restarted',
   PortTaken: 'a port is taken',

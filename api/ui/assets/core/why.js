@@ -27,9 +27,12 @@ const remedies = {
   OverLimit: "Delete files of the volume, or raise the limit: limits.disk of the container or the volume's own.",
   RootOverLimit: 'The program writes too much outside /home/container. Make it write less there, or raise docker.root_limit.',
   EngineUnreachable: engineHelp,
+  MachineUnreachable:
+    'Bring the machine back: the container goes on. If it is off, give its node the taint node.kubernetes.io/out-of-service.',
   Refused: 'This host cannot apply a limit. The container runs without it.',
   InstallSlow:
     'The install script is slow, or waits for something. Read its output: above, or in the console. Cancel installation ends the script; Reinstall runs it again.',
+  MachineLost: 'The machine was lost, or had to be left. berth starts the container again if it should run.',
   HostRestarted: 'The host was restarted. berth starts the container again if it should run.',
 };
 
@@ -68,7 +71,10 @@ export function isFault(condition) {
 }
 
 // Reasons of a condition that is Unknown because something does not answer, or hangs.
-const unanswered = new Set(['PullFailed', 'EngineUnreachable', 'InstallSlow']);
+const unanswered = new Set(['PullFailed', 'EngineUnreachable', 'MachineUnreachable', 'InstallSlow']);
+
+// isAway reports whether a reason means that the state is the last observed one.
+const isAway = (reason) => reason === 'EngineUnreachable' || reason === 'MachineUnreachable';
 
 // Reasons of a False condition that are the normal course of things.
 const normal = new Set(['Stopped', 'NotStarted', 'Starting', 'Installing', 'Pulling', 'Deleting', 'Stopping', 'Killed']);
@@ -172,7 +178,7 @@ function next(c, now, observed) {
 // everything else waits for, then what the message of the container is about.
 function inOrder(c, faults) {
   const rank = ({ type, reason, message }) => {
-    if (reason === 'EngineUnreachable') return type === 'EngineReachable' ? 0 : 1;
+    if (isAway(reason)) return type.endsWith('Reachable') ? 0 : 1;
     return c.message && message && (c.message.includes(message) || message.includes(c.message)) ? 2 : 3;
   };
   return [...faults].sort((a, b) => rank(a) - rank(b));
@@ -182,7 +188,7 @@ function inOrder(c, faults) {
 // the first remedy is about.
 function detailsOf(c, faults) {
   const list = faults.map((condition) => condition.message);
-  const away = faults.filter(({ reason }) => reason === 'EngineUnreachable').length;
+  const away = faults.filter(({ reason }) => isAway(reason)).length;
   const messages = [...list.slice(0, away), c.message, ...list.slice(away)].filter(Boolean);
   const details = longest([...new Set(messages.map(plain).filter(Boolean).map(sentence))]);
   const code = c.state === 'exit' || c.state === 'failed' ? exitText({ ...c, oom_killed: false }) : '';
@@ -203,7 +209,7 @@ function remediesOf(c, faults, tone) {
 // observedAt returns the time (ms) at which the state of a container was observed last if
 // it is unknown now, or undefined. lastObserved is what the page knows of the whole node.
 function observedAt(c, lastObserved) {
-  const away = c.conditions?.find(({ reason }) => reason === 'EngineUnreachable');
+  const away = c.conditions?.find(({ reason }) => isAway(reason));
   const times = [away && Date.parse(away.since), lastObserved].filter(Boolean);
   // A state that began later was observed later: the conditions are older than it.
   return times.length ? Math.max(Math.min(...times), Date.parse(c.state_since) || 0) : undefined;
