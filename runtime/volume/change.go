@@ -253,13 +253,7 @@ func chmod(dir *os.Root, name string, mode fs.FileMode) error {
 // replaces another one that of the other.
 type owner struct{ uid, gid int }
 
-func ownerOf(info fs.FileInfo) owner {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return owner{-1, -1}
-	}
-	return owner{int(st.Uid), int(st.Gid)}
-}
+func ownerOf(info fs.FileInfo) owner { return owner{int(stat(info).Uid), int(stat(info).Gid)} }
 
 // owner returns the owner of new entries of the folder.
 func (f *folder) owner() (owner, error) {

@@ -268,21 +268,8 @@ func (p *compressor) file(it entry) error {
 // and its content.
 func archiveEntry(name string, info fs.FileInfo) archive.Entry {
 	e := archive.Entry{Name: name, Mode: info.Mode() & (fs.ModePerm | fs.ModeType), Time: info.ModTime(), Size: info.Size()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		e.UID, e.GID = int(st.Uid), int(st.Gid)
-	}
+	e.UID, e.GID = int(stat(info).Uid), int(stat(info).Gid)
 	return e
-}
-
-// allocated returns how many bytes a file has on disk. On a file system that
-// compresses or preallocates, the difference to its size is not the size of its
-// holes.
-func allocated(info fs.FileInfo) int64 {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return info.Size()
-	}
-	return st.Blocks * 512
 }
 
 // inodeOverhead is the memory of a file with several hard links besides its name,
@@ -293,11 +280,10 @@ const inodeOverhead = 64
 // format supports hard links. Beyond Limits.NameBytes names are not recorded, and
 // the file is archived again.
 func (p *compressor) seen(name string, info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Nlink < 2 || !archive.HardLinks(p.format) {
+	if stat(info).Nlink < 2 || !archive.HardLinks(p.format) {
 		return ""
 	}
-	id := inode{uint64(st.Dev), st.Ino}
+	id := inodeOf(info)
 	first, known := p.inodes[id]
 	if need := inodeOverhead + int64(len(name)); !known && p.nameBytes+need <= p.vol.m.opt.Limits.NameBytes {
 		p.inodes[id] = name

@@ -364,10 +364,9 @@ func timeOf(t *time.Time) time.Time {
 // checkAttributes refuses what no client may set. A mode or an owner that the file has
 // already is allowed.
 func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	same := func(want *uint32, have uint32) bool { return want == nil || ok && *want == have }
+	same := func(want *uint32, have uint32) bool { return want == nil || *want == have }
 	switch {
-	case !info.Mode().IsRegular() && !info.IsDir(), !same(a.UID, st.Uid), !same(a.GID, st.Gid):
+	case !info.Mode().IsRegular() && !info.IsDir(), !same(a.UID, stat(info).Uid), !same(a.GID, stat(info).Gid):
 		return v1.ErrInvalidPath
 	case a.Mode == nil || *a.Mode == info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky):
 	case *a.Mode != a.Mode.Perm() || p == root:
@@ -382,14 +381,14 @@ func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
 // resize sets the size of a regular file, which info describes. Growth must fit in the limit,
 // although it occupies nothing until it is written.
 func resize(vol *openVolume, f *os.File, info fs.FileInfo, size int64) error {
-	if err := vol.quota.Fits(max(0, size-max(info.Size(), diskBytes(info)))); err != nil {
+	if err := vol.quota.Fits(max(0, size-max(info.Size(), inodeBytes(info)))); err != nil {
 		return err
 	}
 	if err := os.Truncate(self(f), size); err != nil {
 		return err
 	}
 	if after, err := f.Stat(); err == nil {
-		vol.quota.Add(diskBytes(after) - diskBytes(info))
+		vol.quota.Add(inodeBytes(after) - inodeBytes(info))
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	v1 "berth/api/v1"
 )
@@ -124,24 +123,6 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	return h, nil
 }
 
-// inodeOf returns the identity of a file as long as it is open.
-func inodeOf(info fs.FileInfo) inode {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return inode{}
-	}
-	return inode{uint64(st.Dev), st.Ino}
-}
-
-// diskBytes returns the bytes on disk of a regular file, whatever its number of links.
-func diskBytes(info fs.FileInfo) int64 {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return info.Size()
-	}
-	return inodeBytes(st)
-}
-
 // openedFile is a v1.FileHandle. A write reserves what the file may grow by before it is written,
 // and counts afterwards what it grew by.
 type openedFile struct {
@@ -195,8 +176,8 @@ func (m *Manager) unlinked(id string) (bytes int64) {
 			continue
 		}
 		seen[inodeOf(info)] = true
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {
-			bytes += inodeBytes(st)
+		if stat(info).Nlink == 0 {
+			bytes += inodeBytes(info)
 		}
 	}
 	return bytes
@@ -278,7 +259,7 @@ func (h *openedFile) write(p []byte, off int64) (n int, err error) {
 // growth returns how many bytes on disk a write of n bytes at off may add to a file: what it adds to
 // the size, or all of it if it may fill holes.
 func growth(before fs.FileInfo, off, n int64) int64 {
-	if diskBytes(before) < before.Size() {
+	if inodeBytes(before) < before.Size() {
 		return max(n, off+n-before.Size())
 	}
 	return max(0, off+n-before.Size())
@@ -287,7 +268,7 @@ func growth(before fs.FileInfo, off, n int64) int64 {
 // count counts what the file has grown or shrunk by since before. The caller holds mu.
 func (h *openedFile) count(before fs.FileInfo) {
 	if after, err := h.file.Stat(); err == nil {
-		h.vol.quota.Add(diskBytes(after) - diskBytes(before))
+		h.vol.quota.Add(inodeBytes(after) - inodeBytes(before))
 	}
 }
 
@@ -315,7 +296,7 @@ func (h *openedFile) remove() {
 		return
 	}
 	_ = h.file.Truncate(0)
-	vol.quota.Add(-diskBytes(own))
+	vol.quota.Add(-inodeBytes(own))
 }
 
 // Close closes the file.

@@ -116,18 +116,26 @@ func (q *quota) release(n int64) {
 // hard links frees nothing. Anything else counts at least one block because it
 // takes an inode, so that nobody can create more files than blocks.
 func onDisk(info fs.FileInfo) int64 {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return max(info.Size(), blockBytes)
-	}
-	if st.Nlink > 1 && !info.IsDir() {
+	if stat(info).Nlink > 1 && !info.IsDir() {
 		return 0
 	}
-	return inodeBytes(st)
+	return inodeBytes(info)
 }
 
 // inodeBytes returns the bytes on disk of an inode, whatever its number of links.
-func inodeBytes(st *syscall.Stat_t) int64 { return max(st.Blocks*512, blockBytes) }
+func inodeBytes(info fs.FileInfo) int64 { return max(allocated(info), blockBytes) }
+
+// allocated returns how many bytes the content of an entry has on disk. On a file system that
+// compresses or preallocates, the difference to its size is not the size of its holes.
+func allocated(info fs.FileInfo) int64 { return stat(info).Blocks * 512 }
+
+// stat returns what the kernel knows of an entry.
+func stat(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
+
+// inode identifies a file or a folder, as long as it exists or is open.
+type inode struct{ dev, ino uint64 }
+
+func inodeOf(info fs.FileInfo) inode { return inode{uint64(stat(info).Dev), stat(info).Ino} }
 
 // roundUp rounds n bytes up to whole blocks.
 func roundUp(n int64) int64 { return (n + blockBytes - 1) / blockBytes * blockBytes }
@@ -209,8 +217,7 @@ func OpenSpace(base, storeDir string) (*Space, error) {
 
 // Contains reports whether a folder is on this file system.
 func (s *Space) Contains(folder fs.FileInfo) bool {
-	st, ok := folder.Sys().(*syscall.Stat_t)
-	return s != nil && ok && uint64(st.Dev) == s.dev
+	return s != nil && uint64(stat(folder).Dev) == s.dev
 }
 
 // Check returns v1.ErrDiskFull if less than the store's reserve is left.

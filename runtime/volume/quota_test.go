@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,6 +91,8 @@ func TestOnDisk(t *testing.T) {
 	require.GreaterOrEqual(t, size(), int64(3*blockBytes))
 	require.NoError(t, os.Link(path, filepath.Join(dir, "other")))
 	require.Zero(t, size(), "removing one of two links frees nothing")
-	require.Equal(t, int64(blockBytes), inodeBytes(&syscall.Stat_t{Blocks: 1}))
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, inodeBytes(info), int64(3*blockBytes), "whatever its links")
 	require.Equal(t, int64(2*blockBytes), roundUp(blockBytes+1))
 }

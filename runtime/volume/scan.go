@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +15,6 @@ import (
 
 // scanLinks is how many inodes with several hard links a scan remembers.
 const scanLinks = 1 << 20
-
-// inode identifies a file or a folder.
-type inode struct{ dev, ino uint64 }
 
 // scan adds up the bytes on disk of a tree. It stops with errEnough above maxBytes or
 // maxFiles, or after maxSteps names; 0 means no bound. It skips the content of folders that
@@ -171,18 +167,17 @@ func (s *scan) add(it entry) error {
 	if s.steps++; s.maxSteps > 0 && s.steps > s.maxSteps {
 		return errEnough
 	}
-	st, ok := it.info.Sys().(*syscall.Stat_t)
-	if !ok || it.info.IsDir() || st.Nlink < 2 {
+	if it.info.IsDir() || stat(it.info).Nlink < 2 {
 		return s.count(onDisk(it.info))
 	}
-	id := inode{uint64(st.Dev), st.Ino}
+	id := inodeOf(it.info)
 	if s.links[id] {
 		return nil
 	}
 	if len(s.links) < scanLinks {
 		s.links[id] = true
 	}
-	return s.count(inodeBytes(st))
+	return s.count(inodeBytes(it.info))
 }
 
 // count adds one file or folder of n bytes.
