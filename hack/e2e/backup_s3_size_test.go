@@ -74,6 +74,7 @@ func diskUse(t *testing.T, b *berthtest.Berth, except string) (bytes int64) {
 // TestBackupToS3InLittleSpace: a backup of a large volume to S3 takes one part and at most 64 MiB
 // more of memory, and no disk: the archive is never staged. BERTH_LONG makes the volume 10 GiB.
 func TestBackupToS3InLittleSpace(t *testing.T) {
+	t.Parallel()
 	size, limit := int64(256<<20), 5*time.Minute
 	if os.Getenv("BERTH_LONG") != "" {
 		size, limit = 10<<30, time.Hour

@@ -49,6 +49,7 @@ func (r *cutReader) read(t *testing.T, b *berthtest.Berth, d time.Duration) {
 // container prints numbers: the client receives each once. Pages backward, pages
 // forward and the download have the same lines.
 func TestConsoleCursorsMissNothing(t *testing.T) {
+	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	c := b.Started(t, "mc", berthtest.Spec{"startup_command": numbers([2]int{10, 10_000})})
 	r := cutReader{line: "0-0"}
