@@ -8,7 +8,8 @@
 # It needs no root, and dpkg-deb for the packages. Equal commits give equal files: paths,
 # times, owners and the machine leave no trace.
 # Environment: VERSION (that of the program), DEB_VERSION (of the packages; default: made from
-# VERSION and the time of the commit), ARCHS (default: amd64 arm64), GO (the go command).
+# VERSION and the time of the commit), ARCHS (default: amd64 arm64), GO (the go command),
+# DEB_COMPRESSION (of the packages; default: xz. A test that does not look at it takes none).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -87,7 +88,7 @@ package() {
 	(cd "$root" && find usr -type f -printf '%P\0' | sort -z | sed -z 's|^|usr/|' | xargs -0 md5sum >DEBIAN/md5sums)
 	sed -e "s/@VERSION@/$version/" -e "s/@ARCH@/$arch/" -e "s/@SIZE@/$(du -sk --apparent-size "$root/usr" | cut -f1)/" hack/deb/control >"$root/DEBIAN/control"
 	chmod -R u=rwX,go=rX "$root"
-	dpkg-deb --root-owner-group --threads-max=1 -Zxz --build "$root" "$out/berth_${version}_$arch.deb" >/dev/null
+	dpkg-deb --root-owner-group --threads-max=1 "-Z${DEB_COMPRESSION:-xz}" --build "$root" "$out/berth_${version}_$arch.deb" >/dev/null
 	echo "$out/berth_${version}_$arch.deb"
 }
 

@@ -28,7 +28,7 @@ func TestPackage(t *testing.T) {
 	root = root[strings.LastIndex(root, "\n")+1:] // without the progress of its installation
 	packages := []string{}
 	for _, version := range []string{"0.0.1", "0.0.2"} {
-		file := run(t, []string{"VERSION=" + version}, "hack/release.sh", "deb", dir)
+		file := run(t, []string{"VERSION=" + version, "DEB_COMPRESSION=none"}, "hack/release.sh", "deb", dir)
 		require.Equal(t, "berth_"+version, filepath.Base(file)[:len("berth_0.0.0")])
 		packages = append(packages, file)
 	}

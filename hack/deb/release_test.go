@@ -14,12 +14,13 @@ import (
 )
 
 // TestReleaseIsReproducible builds the last commit in two directories: every file must be
-// the same. Then it looks into the files. BERTH_LONG builds all architectures, not only this machine's.
+// the same. Then it looks into the files. BERTH_LONG builds all architectures, not only this
+// machine's, and compresses the packages as a release does.
 func TestReleaseIsReproducible(t *testing.T) {
 	const version = "9.8.7"
-	archs := []string{run(t, nil, "go", "env", "GOHOSTARCH")}
+	archs, compression := []string{run(t, nil, "go", "env", "GOHOSTARCH")}, "none"
 	if os.Getenv("BERTH_LONG") != "" {
-		archs = []string{"amd64", "arm64"}
+		archs, compression = []string{"amd64", "arm64"}, "xz"
 	}
 	var sums []string
 	var out string
@@ -29,7 +30,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		clone = filepath.Join(t.TempDir(), "clone")
 		run(t, nil, "git", "clone", "--quiet", "--no-local", "--depth=1", "file://"+from, clone)
 		out = filepath.Join(t.TempDir(), "dist")
-		run(t, []string{"VERSION=" + version, "ARCHS=" + strings.Join(archs, " ")}, filepath.Join(clone, "hack/release.sh"), "release", out)
+		run(t, []string{"VERSION=" + version, "ARCHS=" + strings.Join(archs, " "), "DEB_COMPRESSION=" + compression}, filepath.Join(clone, "hack/release.sh"), "release", out)
 		text, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
 		require.NoError(t, err)
 		sums = append(sums, string(text))
