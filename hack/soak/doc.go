@@ -8,7 +8,7 @@
 //	BERTH_SOAK_ATTACKS=LIST  attacks such as "search,sockets", "-search" for all others,
 //	                         or "none": then only the hostile container runs; see attacks_test.go
 //
-// The test bounds no time: it logs the start latencies of the good tenant, alone, alone
-// with the engine's restarts, and under attack, for a person to compare (make soak). It
+// The test bounds no time: with BERTH_SOAK it logs the start latencies of the good tenant, alone,
+// alone with the engine's restarts, and under attack, for a person to compare (make soak). It
 // also logs the parts of these starts, and those of a container without berth beside them.
 package soak

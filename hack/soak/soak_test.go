@@ -45,8 +45,10 @@ func TestSoak(t *testing.T) {
 	restarts, hostile, seen := 0, tally{}, uint64(0)
 	for left := duration; left > 0; left -= round {
 		rest(t, b)
-		p.alone = append(p.alone, good.rounds(t, aloneStarts)...)
-		p.restarts = append(p.restarts, aloneWithRestarts(t, engine, good, min(left, round)/3)...)
+		if compared() {
+			p.alone = append(p.alone, good.rounds(t, aloneStarts)...)
+			p.restarts = append(p.restarts, aloneWithRestarts(t, engine, good, min(left, round)/3)...)
+		}
 		_, seen = startsOf(t, b, "evil", seen)
 		b.Verb(t, "evil", "start")
 		ctx, cancel := context.WithTimeout(t.Context(), min(left, round))
@@ -69,7 +71,9 @@ func TestSoak(t *testing.T) {
 	victim.requireIntact(t)
 	t.Logf("attacks: %v", namesOf(attacks))
 	t.Logf("attack of %s, %d engine restarts, %d hostile requests, %d of them refused", duration, restarts, hostile.Requests, hostile.Refused)
-	p.report(t)
+	if compared() {
+		p.report(t)
+	}
 	t.Logf("resident memory at the peak %d MiB; handles %d before, %d at the end", peak.peakMemory>>10, before.handles, peak.handles)
 	require.Positive(t, restarts)
 	require.LessOrEqual(t, peak.peakMemory, maxMemory, "KiB of resident memory")
@@ -90,6 +94,10 @@ func aloneWithRestarts(t *testing.T, engine *enginetest.Isolated, good *goodTena
 	host.Wait()
 	return l
 }
+
+// compared reports whether the good tenant is measured alone too, for a person to compare. Otherwise
+// nobody reads the figures.
+func compared() bool { return os.Getenv("BERTH_SOAK") != "" }
 
 func attackDuration(t *testing.T) time.Duration {
 	t.Helper()
