@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
 
@@ -95,10 +96,8 @@ func newReader(t *testing.T) *reader {
 	r.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "DOCKER_HOST=" + enginetest.Shared(t).Host(),
 		"BERTH_CONFIG=" + filepath.Join(home, "berth.yaml"), "BERTH_STORAGE_DATA_PATH=" + filepath.Join(home, "data"),
 		"BERTH_SERVER_PORT=" + r.port["8070"], "BERTH_SERVER_HOST=127.0.0.1", "BERTH_FIREWALL_BACKEND=none"}
-	build := exec.Command("go", "build", "-o", filepath.Join(r.tree, "bin", "berth"), "./cmd/berth")
-	build.Dir = ".."
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.Mkdir(filepath.Join(r.tree, "bin"), 0o700))
+	require.NoError(t, os.Symlink(berthtest.Binary(t), filepath.Join(r.tree, "bin", "berth")))
 	return r
 }
 

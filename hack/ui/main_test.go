@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,8 +12,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestMain ends the browser after all tests.
+// TestMain runs more tests in parallel than there are cores, because they mostly wait for the
+// engine and the browser, which it ends after all of them.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "4")
+	}
 	code := m.Run()
 	endChromium()
 	os.Exit(code)
