@@ -2,16 +2,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"berth/api/server"
+	v1 "berth/api/v1"
 )
 
 // document is the file that is written by hand, with the lines that are added to it.
@@ -43,6 +46,7 @@ func generate(root string) ([]byte, error) {
 		d.operation(o)
 	}
 	d.others()
+	d.examples(d.root)
 	if len(d.faults) > 0 {
 		return nil, errors.Join(d.faults...)
 	}
@@ -201,5 +205,35 @@ func (d *document) bodies(name string, o server.Operation, node *yaml.Node) {
 		if _, schema := find(responses, status, "content", "application/json", "schema"); schema != nil && o.Out != nil {
 			d.schema(name+" "+status, schema, schemaUse{o.Out, false})
 		}
+	}
+}
+
+// examples completes the examples of a container in answers, which have each field: those that an
+// example lacks have their defaults.
+func (d *document) examples(n *yaml.Node) {
+	uid, _ := find(n, "uid")
+	state, _ := find(n, "install_state")
+	if n.Style&yaml.FlowStyle == 0 || uid == nil || state == nil {
+		for _, inner := range n.Content {
+			d.examples(inner)
+		}
+		return
+	}
+	text, err := json.Marshal(v1.WithDefaults(v1.ContainerView{}))
+	values := map[string]json.RawMessage{}
+	if err = errors.Join(err, json.Unmarshal(text, &values)); err != nil {
+		d.fail("the defaults of a container: %w", err)
+	}
+	var missing []string
+	for _, f := range v1.Fields(reflect.TypeFor[v1.ContainerView]()) {
+		if given, _ := find(n, f.Name); given == nil && values[f.Name] != nil {
+			missing = append(missing, f.Name+": "+string(values[f.Name])+",")
+		}
+	}
+	if !strings.HasSuffix(d.lines[n.Line-1], ",\n") {
+		d.fail("line %d: the first line of an example must end with a comma", n.Line)
+	}
+	if len(missing) > 0 {
+		d.added[n.Line] = append(d.added[n.Line], strings.Repeat(" ", n.Column)+strings.Join(missing, " "))
 	}
 }
