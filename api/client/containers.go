@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,12 +60,6 @@ func (s Containers) ListMeasured(ctx context.Context) ([]Measured, error) {
 	}
 	err := s.c.get(ctx, "/containers?stats=true", &body)
 	return body.Containers, err
-}
-
-// All yields the containers that have every one of these labels, sorted by id, and gets
-// them page by page. It ends with the first error.
-func (s Containers) All(ctx context.Context, labels ...string) iter.Seq2[Summary, error] {
-	return pages[Summary](ctx, s.c, "/containers", "containers", url.Values{"label": labels})
 }
 
 // Get returns a container.
@@ -216,22 +209,12 @@ func timeText(at time.Time) string {
 
 // LogContent writes the whole console that the daemon has kept, as it was printed.
 func (s Containers) LogContent(ctx context.Context, id string, to io.Writer) error {
-	request, err := s.c.request(ctx, http.MethodGet, containerPath(id)+"/logs/content", nil)
+	content, err := Files(s).download(ctx, containerPath(id)+"/logs/content", ContentOptions{})
 	if err != nil {
 		return err
 	}
-	unlimited := *s.c.http
-	unlimited.Timeout = 0 // ctx bounds it
-	response, err := unlimited.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the status matters more than a complete message
-		return errorOf(response, text)
-	}
-	_, err = io.Copy(to, response.Body)
+	defer content.Close()
+	_, err = io.Copy(to, content)
 	return err
 }
 

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -39,12 +38,6 @@ func (s Ports) List(ctx context.Context) ([]PoolPort, error) {
 	}
 	err := s.c.get(ctx, "/network/ports", &body)
 	return body.Ports, err
-}
-
-// All yields the ports of the pool, and gets them page by page. It ends with the first
-// error.
-func (s Ports) All(ctx context.Context) iter.Seq2[PoolPort, error] {
-	return pages[PoolPort](ctx, s.c, "/network/ports", "ports", nil)
 }
 
 // Get returns a port of the pool.

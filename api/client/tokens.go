@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"net/url"
 
@@ -36,12 +35,6 @@ func (s Tokens) List(ctx context.Context) ([]Token, error) {
 	}
 	err := s.c.get(ctx, "/auth/tokens", &body)
 	return body.Tokens, err
-}
-
-// All yields the tokens of List, and gets them page by page. It ends with the first
-// error.
-func (s Tokens) All(ctx context.Context) iter.Seq2[Token, error] {
-	return pages[Token](ctx, s.c, "/auth/tokens", "tokens", nil)
 }
 
 // Revoke revokes a token and the tokens that were created with it.

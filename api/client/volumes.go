@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"net/url"
 
@@ -37,12 +36,6 @@ func (s Volumes) List(ctx context.Context, labels ...string) ([]Volume, error) {
 	}
 	err := s.c.get(ctx, path, &body)
 	return body.Volumes, err
-}
-
-// All yields the volumes of List, sorted by id, and gets them page by page. It ends with
-// the first error.
-func (s Volumes) All(ctx context.Context, labels ...string) iter.Seq2[Volume, error] {
-	return pages[Volume](ctx, s.c, "/volumes", "volumes", url.Values{"label": labels})
 }
 
 // Get returns a volume. id is its UUID or the first 8 characters of it.
