@@ -13,7 +13,8 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
 
-	"berth/api/stream"
+	"berth/api/auth"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/hack/test/openapitest"
 	"berth/store"
@@ -352,15 +353,23 @@ func TestLargeMessageClosesSocket(t *testing.T) {
 }
 
 func TestTooManyListeners(t *testing.T) {
-	h := newHarnessWith(t, func(d *Deps) { d.Hub = stream.New(t.TempDir(), stream.Options{PerContainer: 1}) })
+	h := newHarness(t)
 	h.ready("mc")
-	first := h.open("/ws/mc?tail=0")
-	first.next()
+	admin, err := auth.Authenticate(h.store, h.settings.Current().Authorization, adminToken)
+	require.NoError(t, err)
+	var ends []func()
+	for range limit.Sessions().Object {
+		end, err := h.server.sessions.Begin(&auth.Session{Principal: admin, Container: "mc", End: func(error) {}})
+		require.NoError(t, err)
+		ends = append(ends, end)
+	}
 	code, _ := h.open("/ws/mc").closed()
 	require.Equal(t, 1013, code)
-	require.NoError(t, first.Close())
-	require.Eventually(t, func() bool { return h.hub.Listeners() == 0 }, 5*time.Second, 5*time.Millisecond)
+	ends[0]()
 	require.Equal(t, "event", h.open("/ws/mc").next()["event"])
+	for _, end := range ends {
+		end()
+	}
 }
 
 // TestSlowSocketClient: a client that does not read is closed with 1013 once its
@@ -395,6 +404,9 @@ func TestClosedSocketsAreReleased(t *testing.T) {
 		c.next()
 		require.NoError(t, c.Close())
 	}
-	require.Eventually(t, func() bool { return h.hub.Listeners() == 0 && h.server.sessions.Len() == 0 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		listenedTo, _, _ := h.hub.Watched()
+		return len(listenedTo) == 0 && h.server.sessions.Len() == 0
+	}, 5*time.Second, 5*time.Millisecond)
 	require.Contains(t, h.do(request{method: "GET", path: "/metrics", accept: "-"}).raw, "berth_websocket_connections 0")
 }

@@ -19,7 +19,6 @@ var (
 	ErrSlow   = errors.New("listener is too slow for its state events") // the client can resume by sequence number
 	ErrGone   = errors.New("container is deleted")
 	ErrClosed = errors.New("hub is closed")
-	ErrFull   = errors.New("too many listeners")
 )
 
 // Cursor is how far a client has read the console of a container.
@@ -30,13 +29,11 @@ func ParseCursor(text string) (Cursor, bool) { return journal.ParseCursor(text) 
 
 // Options change how a Hub works. The zero value works.
 type Options struct {
-	FileSize     int64 // bytes of a journal file; 0: 20 MiB
-	Files        int   // files kept of an installer or a server, including the one being written; 0: 2
-	Listeners    int   // in total; 0: 2048
-	PerContainer int   // of one container, and of the node-wide ones; 0: 256
-	Registerer   prometheus.Registerer
-	Log          *slog.Logger
-	Now          func() time.Time
+	FileSize   int64 // bytes of a journal file; 0: 20 MiB
+	Files      int   // files kept of an installer or a server, including the one being written; 0: 2
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
+	Now        func() time.Time
 }
 
 // Hub has all consoles and all listeners. Its methods are for any goroutine.
@@ -50,8 +47,7 @@ type Hub struct {
 	mu        sync.Mutex                        // locked before those of listeners; never held over the disk
 	consoles  map[string]*console               // by internal_id
 	listeners map[string]map[*Listener]struct{} // by internal_id; the empty one is node-wide
-	count     int
-	changed   chan struct{} // closed when a listener begins or ends
+	changed   chan struct{}                     // closed when a listener begins or ends
 	closed    bool
 }
 
@@ -68,8 +64,6 @@ type console struct {
 func New(dir string, o Options) *Hub {
 	setDefault(&o.FileSize, 20<<20)
 	setDefault(&o.Files, 2)
-	setDefault(&o.Listeners, 2048)
-	setDefault(&o.PerContainer, 256)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -203,7 +197,8 @@ func (h *Hub) Remove(id string) error {
 }
 
 // Listen begins to listen to a container, or with an empty id to all of them. Take returns no earlier
-// state events and lines. The error is ErrFull, ErrClosed, or that of a journal that cannot be read.
+// state events and lines. The error is ErrClosed, or that of a journal that cannot be read. The caller bounds
+// the listeners.
 func (h *Hub) Listen(id string) (*Listener, error) {
 	l := &Listener{hub: h, id: id, readers: map[*console]*reader{}, stats: map[string]v1.Stats{}, signal: make(chan struct{}, 1)}
 	var own *console
@@ -215,17 +210,13 @@ func (h *Hub) Listen(id string) (*Listener, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
+	if h.closed {
 		return nil, ErrClosed
-	case h.count >= h.options.Listeners, len(h.listeners[id]) >= h.options.PerContainer:
-		return nil, ErrFull
 	}
 	if h.listeners[id] == nil {
 		h.listeners[id] = map[*Listener]struct{}{}
 	}
 	h.listeners[id][l] = struct{}{}
-	h.count++
 	h.notifyChanged()
 	if own != nil {
 		l.own = &reader{console: own, Position: own.journal.End()}
@@ -261,7 +252,6 @@ func (h *Hub) remove(l *Listener) {
 	if len(h.listeners[l.id]) == 0 {
 		delete(h.listeners, l.id)
 	}
-	h.count--
 	h.notifyChanged()
 }
 
@@ -281,13 +271,6 @@ func (h *Hub) Watched() (ids []string, all bool, changed <-chan struct{}) {
 		}
 	}
 	return ids, len(h.listeners[""]) > 0, h.changed
-}
-
-// Listeners returns the number of listeners.
-func (h *Hub) Listeners() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.count
 }
 
 // Close ends every listener with ErrClosed, and accepts no more.

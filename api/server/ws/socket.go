@@ -220,8 +220,6 @@ func (k *socket) stopFor(err error) {
 		k.stop(websocket.CloseGoingAway, "shutting down")
 	case errors.Is(err, stream.ErrSlow):
 		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
-	case errors.Is(err, stream.ErrFull):
-		k.stop(websocket.CloseTryAgainLater, "container or node has too many open sockets: close some")
 	case errors.As(err, &refusal):
 		k.stop(websocket.CloseTryAgainLater, refusal.Message)
 	case errors.Is(err, errInternal):
