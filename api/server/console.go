@@ -123,57 +123,53 @@ func (s consoles) stats(c *call) (v1.Stats, error) {
 	if err != nil {
 		return v1.Stats{}, err
 	}
-	stats, err := s.processes.Stats(context.Background(), o.Meta.ID)
-	if err != nil {
-		return v1.Stats{}, err
-	}
-	return stats, nil
+	return s.processes.Stats(context.Background(), o.Meta.ID)
 }
 
-// logsBody is an answer's body with console lines. It reads the journal as fast
-// as the client receives.
+// logsBody is an answer's body with console lines: of {"lines": [...], "line": ...}, or as they were
+// printed. It reads the journal as fast as the client receives.
 type logsBody struct {
 	history *stream.History
-	fill    func(b *logsBody) error // makes piece the next bytes, or returns io.EOF
+	format  stream.Format
 	cancel  context.CancelFunc
 	ctx     context.Context // the body outlives its handler; Read has no context
 	done    func()          // ends the session
 	piece   []byte
 	left    []byte // the unread part of piece
-	stage   int    // of fillLines. 0: nothing was read; 1: reading lines; 2: complete
+
+	begun, ended bool // of piece
 }
 
 // Read reads the next bytes of the body.
 func (b *logsBody) Read(p []byte) (int, error) {
 	for len(b.left) == 0 {
-		b.piece = b.piece[:0]
-		if err := b.fill(b); err != nil {
+		if b.ended {
+			return 0, io.EOF
+		}
+		if err := b.next(); err != nil {
 			return 0, err
 		}
-		b.left = b.piece
 	}
 	n := copy(p, b.left)
 	b.left = b.left[n:]
 	return n, nil
 }
 
-// fillLines reads {"lines": [...], "line": ...}.
-func fillLines(b *logsBody) (err error) {
-	switch b.stage {
-	case 0:
+// next reads the next piece.
+func (b *logsBody) next() (err error) {
+	b.piece = b.piece[:0]
+	if !b.begun && b.format == stream.AsLines {
 		b.piece = append(b.piece, `{"lines":[`...)
-		b.stage = 1
-	case 1:
-		if b.piece, err = b.history.NextLines(b.ctx, b.piece); err != nil {
-			return err
-		}
-		if len(b.piece) == 0 {
-			b.piece = b.appendEnd(b.piece)
-			b.stage = 2
-		}
-	default:
-		return io.EOF
 	}
+	b.begun = true
+	before := len(b.piece)
+	if b.piece, err = b.history.Next(b.ctx, b.piece, b.format); err != nil {
+		return err
+	}
+	if b.ended = len(b.piece) == before; b.ended && b.format == stream.AsLines {
+		b.piece = b.appendEnd(b.piece)
+	}
+	b.left = b.piece
 	return nil
 }
 
@@ -183,14 +179,6 @@ func (b *logsBody) appendEnd(to []byte) []byte {
 		to = fmt.Appendf(to, `,"missing":%q`, text)
 	}
 	return append(to, '}')
-}
-
-// fillPlain reads the lines as they were printed.
-func fillPlain(b *logsBody) (err error) {
-	if b.piece, err = b.history.NextPlain(b.ctx, b.piece); err == nil && len(b.piece) == 0 {
-		err = io.EOF
-	}
-	return err
 }
 
 // Close ends the history and its session.
@@ -203,7 +191,7 @@ func (b *logsBody) Close() error {
 
 // sendLogs answers with lines of a container's console.
 func (s consoles) sendLogs(c *call, o v1.Container, q logsQuery) error {
-	body, err := s.openLogs(c, o, ws.HistoryTime, func(ctx context.Context) (*stream.History, error) {
+	body, err := s.openLogs(c, o, stream.AsLines, ws.HistoryTime, func(ctx context.Context) (*stream.History, error) {
 		if q.behind {
 			return s.hub.ReadOn(ctx, o.Meta.ID, q.Role, q.since, q.Tail)
 		}
@@ -212,7 +200,6 @@ func (s consoles) sendLogs(c *call, o v1.Container, q logsQuery) error {
 	if err != nil {
 		return err
 	}
-	body.fill = fillLines
 	edge.SendStream(c.Ctx, body)
 	return nil
 }
@@ -226,19 +213,18 @@ func (s consoles) content(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.openLogs(c, o, contentTime, func(ctx context.Context) (*stream.History, error) {
+	body, err := s.openLogs(c, o, stream.AsPlain, contentTime, func(ctx context.Context) (*stream.History, error) {
 		return s.hub.ReadAll(ctx, o.Meta.ID)
 	})
 	if err != nil {
 		return err
 	}
-	body.fill = fillPlain
 	edge.SendText(c.Ctx, body, o.Meta.ID+".log")
 	return nil
 }
 
 // openLogs begins the session of an answer with console lines, and opens them.
-func (s consoles) openLogs(c *call, o v1.Container, limit time.Duration, open func(context.Context) (*stream.History, error)) (*logsBody, error) {
+func (s consoles) openLogs(c *call, o v1.Container, f stream.Format, limit time.Duration, open func(context.Context) (*stream.History, error)) (*logsBody, error) {
 	done, err := s.sessions.beginDownload(c, onContainer(o.Meta))
 	if err != nil {
 		return nil, err
@@ -253,5 +239,5 @@ func (s consoles) openLogs(c *call, o v1.Container, limit time.Duration, open fu
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	return &logsBody{history: history, ctx: ctx, cancel: cancel, done: done}, nil
+	return &logsBody{history: history, format: f, ctx: ctx, cancel: cancel, done: done}, nil
 }

@@ -45,17 +45,18 @@ type History struct {
 	begun   int
 	partial bool    // the last record was a part of a line
 	open    bool    // a JSON object has begun
-	times   []int64 // of the lines asText, Unix ns
+	times   []int64 // of the lines AsText, Unix ns
 	some    bool    // NextTimes has returned one
 }
 
-// format is how a History writes its lines.
-type format int
+// Format is how a History writes its lines.
+type Format int
 
+// The formats.
 const (
-	asText  format = iota // the inside of a JSON string; each complete line ends with a line feed
-	asLines               // the inside of a JSON array of {time, data}
-	asPlain               // bytes as they were printed; each complete line ends with a line feed
+	AsText  Format = iota // the inside of a JSON string; each complete line ends with a line feed
+	AsLines               // the inside of a JSON array of {time, data}
+	AsPlain               // bytes as they were printed; each complete line ends with a line feed
 )
 
 // Missing returns the text of a message about lines that the history lacks, because
@@ -70,7 +71,7 @@ func (x *History) Line() Cursor {
 	return x.console.journal.Cursor(x.off)
 }
 
-// AppendStart appends the JSON of a logs message up to its data, for NextText. It leaves out an empty
+// AppendStart appends the JSON of a logs message up to its data, for lines AsText. It leaves out an empty
 // container.
 func AppendStart(b []byte, container string) []byte {
 	b = append(b, `{"event":"logs"`...)
@@ -80,8 +81,8 @@ func AppendStart(b []byte, container string) []byte {
 	return append(b, `,"data":"`...)
 }
 
-// NextTimes appends the next piece of the inside of a JSON array with the times of the lines that NextText
-// has returned, or nothing at the end.
+// NextTimes appends the next piece of the inside of a JSON array with the times of the lines that Next
+// has returned AsText, or nothing at the end.
 func (x *History) NextTimes(b []byte) []byte {
 	for len(x.times) > 0 && len(b) < historyPiece {
 		if x.some {
@@ -100,25 +101,8 @@ func (x *History) Close() {
 	}
 }
 
-// NextText appends the next piece of the lines as the inside of a JSON string, or
-// nothing at the end. Each complete line ends with a line feed.
-func (x *History) NextText(ctx context.Context, b []byte) ([]byte, error) {
-	return x.next(ctx, b, asText)
-}
-
-// NextLines appends the next piece of the lines as the inside of a JSON array of
-// {time, data}, or nothing at the end.
-func (x *History) NextLines(ctx context.Context, b []byte) ([]byte, error) {
-	return x.next(ctx, b, asLines)
-}
-
-// NextPlain appends the next piece of the lines as they were printed, or nothing at
-// the end. Each complete line ends with a line feed.
-func (x *History) NextPlain(ctx context.Context, b []byte) ([]byte, error) {
-	return x.next(ctx, b, asPlain)
-}
-
-func (x *History) next(ctx context.Context, b []byte, f format) ([]byte, error) {
+// Next appends the next piece of the lines, or nothing at the end. All pieces have one format.
+func (x *History) Next(ctx context.Context, b []byte, f Format) ([]byte, error) {
 	if x.off >= x.end {
 		return x.endLine(b), nil
 	}
@@ -137,13 +121,13 @@ func (x *History) next(ctx context.Context, b []byte, f format) ([]byte, error) 
 				x.end = x.off
 				break
 			}
-			if f == asPlain {
+			if f == AsPlain {
 				b = append(b, lostText...)
 			}
 		}
 		b = x.append(b, from+historyPiece, block, f)
 	}
-	if x.off >= x.end && f == asLines {
+	if x.off >= x.end && f == AsLines {
 		b = x.endLine(b)
 	}
 	return b, nil
@@ -153,7 +137,7 @@ func (x *History) next(ctx context.Context, b []byte, f format) ([]byte, error) 
 const lostText = "[berth: console lines are missing: they were removed before this client received them]\n"
 
 // append appends the records of a block until b has a length, up to the bounds of the history.
-func (x *History) append(b []byte, length int, block journal.Block, f format) []byte {
+func (x *History) append(b []byte, length int, block journal.Block, f Format) []byte {
 	for len(b) < length {
 		r, ok := block.Next()
 		if !ok {
@@ -169,13 +153,13 @@ func (x *History) append(b []byte, length int, block journal.Block, f format) []
 			b = x.beginLine(b, r.Line, f)
 		}
 		text := r.Line.Data
-		if f != asPlain {
+		if f != AsPlain {
 			text, x.held = joined(x.held, r.Line)
 		}
-		if !r.Line.Partial && f != asLines {
+		if !r.Line.Partial && f != AsLines {
 			text = append(text[:len(text):len(text)], '\n')
 		}
-		if f != asPlain {
+		if f != AsPlain {
 			text = quoted(text)
 			x.size += len(text) + lineCost
 		}
@@ -186,13 +170,13 @@ func (x *History) append(b []byte, length int, block journal.Block, f format) []
 	return b
 }
 
-func (x *History) beginLine(b []byte, l v1.Line, f format) []byte {
+func (x *History) beginLine(b []byte, l v1.Line, f Format) []byte {
 	x.begun++
 	at := l.At().UTC()
 	switch f {
-	case asText:
+	case AsText:
 		x.times = append(x.times, at.UnixNano())
-	case asLines:
+	case AsLines:
 		if b = x.endLine(b); x.begun > 1 {
 			b = append(b, ',')
 		}

@@ -2,7 +2,6 @@ package stream_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -18,11 +17,11 @@ import (
 )
 
 // pieces reads everything that next appends, piece by piece.
-func pieces(t *testing.T, next func(context.Context, []byte) ([]byte, error)) string {
+func pieces(t *testing.T, x *stream.History, f stream.Format) string {
 	t.Helper()
 	var all []byte
 	for {
-		piece, err := next(t.Context(), nil)
+		piece, err := x.Next(t.Context(), nil, f)
 		require.NoError(t, err)
 		require.Less(t, len(piece), 16<<10+6*33<<10, "a piece is bounded: it ends with a record")
 		if len(piece) == 0 {
@@ -50,7 +49,7 @@ func sentLines(t *testing.T, h *stream.Hub, role string, n int, since time.Time)
 // asReceived returns the lines of a history as a client decodes them.
 func asReceived(t *testing.T, x *stream.History) (list []sent) {
 	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, x.NextLines)+"]"), &list))
+	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, x, stream.AsLines)+"]"), &list))
 	return list
 }
 
@@ -126,7 +125,7 @@ func TestHistoryIsTheEndOfTheJournal(t *testing.T) {
 			x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Role: role, Tail: n})
 			require.NoError(t, err)
 			var whole string
-			require.NoError(t, json.Unmarshal([]byte(`"`+pieces(t, x.NextText)+`"`), &whole))
+			require.NoError(t, json.Unmarshal([]byte(`"`+pieces(t, x, stream.AsText)+`"`), &whole))
 			x.Close()
 			require.Equal(t, string([]rune(text.String())), whole)
 		}
@@ -187,13 +186,13 @@ func TestPlainHistoryReportsLostLines(t *testing.T) {
 		}
 		x, err := h.ReadAll(t.Context(), "mc")
 		require.NoError(t, err)
-		first, err := x.NextPlain(t.Context(), nil)
+		first, err := x.Next(t.Context(), nil, stream.AsPlain)
 		require.NoError(t, err)
 		for i := 2500; i < 2500+more; i += 100 {
 			write(t, h, lines(i, i+100))
 		}
 		write(t, h, lines(20_000, 20_001)) // is behind the end of the history
-		text := string(first) + pieces(t, x.NextPlain)
+		text := string(first) + pieces(t, x, stream.AsPlain)
 		require.Equal(t, min(more, 1), strings.Count(text, "[berth: console lines are missing"), more)
 		require.NotContains(t, text, "line 20000")
 		x.Close()
@@ -212,7 +211,7 @@ func TestHistoryLeavesOutRotatedLines(t *testing.T) {
 		writeInParts(0, 2500)
 		x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Role: server, Tail: 10_000})
 		require.NoError(t, err)
-		first, err := x.NextText(t.Context(), nil)
+		first, err := x.Next(t.Context(), nil, stream.AsText)
 		require.NoError(t, err)
 		writeInParts(2500, 2500+more)
 		rest := historyLines(t, x)

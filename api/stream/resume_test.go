@@ -292,10 +292,15 @@ func TestHistoryHasTheTimesOfItsLines(t *testing.T) {
 	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Tail: n})
 	require.NoError(t, err)
 	defer x.Close()
-	text := pieces(t, x.NextText)
+	text := pieces(t, x, stream.AsText)
 	require.Equal(t, n, strings.Count(text, `\n`))
 	var got []time.Time
-	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, func(_ context.Context, b []byte) ([]byte, error) { return x.NextTimes(b), nil })+"]"), &got))
+	list := []byte("[")
+	for piece := x.NextTimes(nil); len(piece) > 0; piece = x.NextTimes(nil) {
+		require.Less(t, len(piece), 17<<10, "a piece is bounded")
+		list = append(list, piece...)
+	}
+	require.NoError(t, json.Unmarshal(append(list, ']'), &got))
 	require.Len(t, got, n)
 	for i, at := range got {
 		require.Equal(t, line(i).Time, at)
@@ -310,7 +315,7 @@ func TestAllLinesAsTheyWerePrinted(t *testing.T) {
 	}
 	x, err := h.ReadAll(t.Context(), "mc")
 	require.NoError(t, err)
-	require.Equal(t, want, pieces(t, x.NextPlain))
+	require.Equal(t, want, pieces(t, x, stream.AsPlain))
 	for range 3 {
 		_, err := h.ReadAll(t.Context(), "mc")
 		require.NoError(t, err)

@@ -105,7 +105,7 @@ func historyLines(t *testing.T, x *stream.History) (list []string) {
 	defer x.Close()
 	var text []byte
 	for {
-		piece, err := x.NextText(t.Context(), nil)
+		piece, err := x.Next(t.Context(), nil, stream.AsText)
 		if !assertNoError(t, err) || len(piece) == 0 {
 			break
 		}

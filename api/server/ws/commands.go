@@ -313,7 +313,7 @@ func (k *socket) sendHistory(ctx context.Context, container string, x *stream.Hi
 		if err := k.sendPiece(ctx, w, piece); err != nil {
 			return err
 		}
-		if piece, err = x.NextText(ctx, piece[:0]); err != nil {
+		if piece, err = x.Next(ctx, piece[:0], stream.AsText); err != nil {
 			return err
 		}
 	}
