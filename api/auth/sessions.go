@@ -60,7 +60,7 @@ type Sessions struct {
 
 // NewSessions returns an empty Sessions. It ends no session until Run.
 func NewSessions(s *store.Store, settings Settings) *Sessions {
-	return &Sessions{store: s, settings: settings, slots: limit.NewSlots(limit.Fixed(limit.Sessions())),
+	return &Sessions{store: s, settings: settings, slots: limit.NewSlots(limit.Sessions),
 		set: map[*Session]struct{}{}}
 }
 

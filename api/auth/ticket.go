@@ -32,7 +32,7 @@ type ticket struct {
 
 // NewTickets returns an empty Tickets.
 func NewTickets() *Tickets {
-	return &Tickets{slots: limit.NewSlots(limit.Fixed(limit.Tickets())), by: map[string]ticket{}}
+	return &Tickets{slots: limit.NewSlots(limit.Tickets), by: map[string]ticket{}}
 }
 
 // Issue returns a new ticket with the rights of p, and when it expires. A single-use token

@@ -51,19 +51,15 @@ func Sessions() Bounds { return Bounds{All: 2048, Tenant: 64, Object: 256, Kept:
 // Tickets bounds those that are valid. Beyond it the oldest of the tenant ends.
 func Tickets() Bounds { return Bounds{All: 8192, Tenant: 256} }
 
-// Connections bounds those on which a valid token was presented; Anonymous bounds the others,
-// by address; each may have most.
+// Connections bounds those on which a valid token was presented.
 func Connections() Bounds {
 	return Bounds{All: max(1, connections()-connections()/unproved), Tenant: maxConnections}
 }
 
-// Anonymous bounds the connections without a valid token, by address: see Connections.
-func Anonymous(most int) Bounds {
-	return Bounds{All: max(1, connections()/unproved), Tenant: most, Anonymous: true}
+// Anonymous bounds the other connections, by address.
+func Anonymous() Bounds {
+	return Bounds{All: max(1, connections()/unproved), Tenant: maxConnections, Anonymous: true}
 }
-
-// AnonymousOfAddress is how many connections without a valid token an address may have.
-const AnonymousOfAddress = maxConnections
 
 const (
 	allConnections = 8192

@@ -31,7 +31,7 @@ func table() string {
 	pace := func(p Pace) string { return number(p.Burst) + " at once, then one in " + p.Every.String() }
 	const oldest, refused = "the oldest of those who have most is closed", "`429`"
 	row("connections", number(maxConnections), "", "a third of the file handles, at most "+number(allConnections), oldest)
-	row("connections without a valid token", number(AnonymousOfAddress)+" of an address", "", "a fourth of these", oldest)
+	row("connections without a valid token", number(Anonymous().Tenant)+" of an address", "", "a fourth of these", oldest)
 	row("JSON bodies above 8 KiB", fmt.Sprint(bodies/4, " MiB"), "", fmt.Sprint(bodies, " MiB"), "wait "+BodyWait.String()+", then `503`")
 	row("answers above 256 KiB until they are sent", fmt.Sprint(Answers().Tenant, " MiB"), "", fmt.Sprint(Answers().All, " MiB"), refused)
 	bounds("sockets and transfers; sockets of a container", Sessions(), refused+" or 1013")

@@ -1,10 +1,9 @@
 package limit
 
 import (
-	"container/list"
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"sync"
 )
 
@@ -51,57 +50,19 @@ type Slots struct {
 	bounds func() Bounds
 
 	mu            sync.Mutex
-	held, waiting line
+	held, waiting []*slot // in the order in which they came
 }
-
-// line is claims in the order in which they came. sum has their sums for all, for all tenants, for
-// each tenant and for each object.
-type line struct {
-	list.List // of *slot
-	sum       map[string]int
-}
-
-// The keys of sums; those of a tenant and of an object have its name after them.
-const (
-	ofAll     = "all"
-	ofTenants = "tenants"
-	ofTenant  = "tenant "
-	onObject  = "object "
-)
 
 // slot is a claim that has a slot or waits for one.
 type slot struct {
 	Claim
 	granted chan struct{} // closed when it has a slot
 	end     func()        // of Push
-	in      *line         // nil: it has left
-	at      *list.Element // of in
-}
-
-// count adds n to the sums of a claim.
-func (l *line) count(c Claim, n int) {
-	keys := []string{ofAll, ofTenant + c.Tenant}
-	if c.Tenant != "" {
-		keys = append(keys, ofTenants)
-	}
-	if c.Object != "" {
-		keys = append(keys, onObject+c.Object)
-	}
-	for _, key := range keys {
-		if l.sum[key] += n; l.sum[key] == 0 {
-			delete(l.sum, key)
-		}
-	}
 }
 
 // NewSlots returns Slots without claims. bounds is called for each claim: the bounds may
 // change.
-func NewSlots(bounds func() Bounds) *Slots {
-	return &Slots{bounds: bounds, held: line{sum: map[string]int{}}, waiting: line{sum: map[string]int{}}}
-}
-
-// Fixed returns a function that returns b.
-func Fixed(b Bounds) func() Bounds { return func() Bounds { return b } }
+func NewSlots(bounds func() Bounds) *Slots { return &Slots{bounds: bounds} }
 
 // Enter waits for a slot until ctx ends, and returns the function that frees it, which may
 // be called again. It returns ErrAll, ErrTenant or ErrObject if too many wait already, and
@@ -132,38 +93,57 @@ func (s *Slots) Push(c Claim, end func()) (leave func()) {
 	one := newSlot(c, end)
 	s.mu.Lock()
 	s.grant(one)
+	ended := s.trim(one.Claim)
 	s.mu.Unlock()
-	s.trim(one)
+	for _, other := range ended {
+		other.end()
+	}
 	return func() { s.leave(one) }
 }
-
-// Trim ends claims of Push that exceed the bounds, which may have changed.
-func (s *Slots) Trim() { s.trim(nil) }
 
 // Used returns what all claims have.
 func (s *Slots) Used() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held.sum[ofAll]
+	return s.sums(Claim{}).all
 }
 
 // UsedBy returns what one tenant has.
 func (s *Slots) UsedBy(tenant string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held.sum[ofTenant+tenant]
+	return s.sums(Claim{Tenant: tenant}).tenant
 }
 
 // Waiting returns how many claims wait.
 func (s *Slots) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.Len()
+	return len(s.waiting)
 }
 
 func newSlot(c Claim, end func()) *slot {
 	c.N = max(c.N, 1)
 	return &slot{Claim: c, end: end, granted: make(chan struct{})}
+}
+
+// sums are what is held: by all, by all tenants, and by the tenant and on the object of a claim.
+type sums struct{ all, tenants, tenant, object int }
+
+func (s *Slots) sums(c Claim) (n sums) {
+	for _, one := range s.held {
+		n.all += one.N
+		if one.Tenant != "" {
+			n.tenants += one.N
+		}
+		if one.Tenant == c.Tenant {
+			n.tenant += one.N
+		}
+		if one.Object == c.Object {
+			n.object += one.N
+		}
+	}
+	return n
 }
 
 // ask grants a slot, or queues the claim, or returns the bound that refuses it.
@@ -176,36 +156,41 @@ func (s *Slots) ask(one *slot) error {
 		s.grant(one)
 		return nil
 	}
-	// The administrator serves many.
-	ofOwn, ofSame := one.Tenant != "" && s.waiting.sum[ofTenant+one.Tenant] >= b.Wait, one.Object != "" && s.waiting.sum[onObject+one.Object] >= b.Wait
-	if b.Wait == 0 || ofOwn || ofSame {
+	ofTenant, onObject := 0, 0
+	for _, other := range s.waiting {
+		if one.Tenant != "" && other.Tenant == one.Tenant { // the administrator serves many
+			ofTenant++
+		}
+		if one.Object != "" && other.Object == one.Object {
+			onObject++
+		}
+	}
+	if max(ofTenant, onObject) >= b.Wait {
 		return refused
 	}
-	s.waiting.count(one.Claim, 1)
-	one.in, one.at = &s.waiting, s.waiting.PushBack(one)
+	s.waiting = append(s.waiting, one)
 	return nil
 }
 
 // exceeds returns the bound that a claim would exceed, or nil.
 func (s *Slots) exceeds(c Claim, b Bounds) error {
-	sum, object := s.held.sum, b.Object
+	n, object := s.sums(c), b.Object
 	if c.Tenant != "" {
 		object -= b.Kept
 	}
 	switch {
-	case c.Tenant != "" && !c.Shared && sum[ofTenant+c.Tenant]+c.N > b.Tenant:
+	case c.Tenant != "" && !c.Shared && n.tenant+c.N > b.Tenant:
 		return ErrTenant
-	case b.Object > 0 && c.Object != "" && sum[onObject+c.Object]+c.N > object:
+	case b.Object > 0 && c.Object != "" && n.object+c.N > object:
 		return ErrObject
-	case sum[ofAll]+c.N > b.All, c.Tenant != "" && sum[ofTenants]+c.N > b.ofTenants():
+	case n.all+c.N > b.All, c.Tenant != "" && n.tenants+c.N > b.ofTenants():
 		return ErrAll
 	}
 	return nil
 }
 
 func (s *Slots) grant(one *slot) {
-	s.held.count(one.Claim, one.N)
-	one.in, one.at = &s.held, s.held.PushBack(one)
+	s.held = append(s.held, one)
 	close(one.granted)
 }
 
@@ -214,65 +199,43 @@ func (s *Slots) grant(one *slot) {
 func (s *Slots) leave(one *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(one)
+	s.remove(one)
 	b := s.bounds()
-	for e := s.waiting.Front(); e != nil; {
-		next := e.Value.(*slot)
-		e = e.Next()
+	for _, next := range slices.Clone(s.waiting) {
 		if s.exceeds(next.Claim, b) == nil {
-			s.drop(next)
+			s.remove(next)
 			s.grant(next)
 		}
 	}
 }
 
-// drop removes a claim from its line, if it is in one.
-func (s *Slots) drop(one *slot) {
-	switch one.in {
-	case nil:
-		return
-	case &s.held:
-		s.held.count(one.Claim, -one.N)
-	default:
-		s.waiting.count(one.Claim, -1)
-	}
-	one.in.Remove(one.at)
-	one.in = nil
+func (s *Slots) remove(one *slot) {
+	is := func(other *slot) bool { return other == one }
+	s.held, s.waiting = slices.DeleteFunc(s.held, is), slices.DeleteFunc(s.waiting, is)
 }
 
-// trim ends claims that exceed a bound: of the tenant of added, if it is not nil, then in all.
-func (s *Slots) trim(added *slot) {
-	var ended []*slot
-	s.mu.Lock()
-	b, sum := s.bounds(), s.held.sum
-	for added != nil && added.Tenant != "" && !added.Shared && sum[ofTenant+added.Tenant] > b.Tenant {
-		ended = append(ended, s.dropOldest(added.Tenant))
-	}
-	for sum[ofTenants] > b.ofTenants() || sum[ofAll] > b.All {
-		ended = append(ended, s.dropOldest(s.largest()))
-	}
-	s.mu.Unlock()
-	for _, one := range ended {
-		one.end()
-	}
-}
-
-// dropOldest removes and returns the oldest claim of a tenant that has some.
-func (s *Slots) dropOldest(tenant string) *slot {
-	for e := s.held.Front(); ; e = e.Next() {
-		if one := e.Value.(*slot); one.Tenant == tenant {
-			s.drop(one)
-			return one
+// trim removes and returns the claims that exceed a bound after a new one: of its tenant, and of all.
+func (s *Slots) trim(c Claim) (ended []*slot) {
+	for b := s.bounds(); ; {
+		n, from := s.sums(c), c.Tenant
+		if c.Tenant == "" || c.Shared || n.tenant <= b.Tenant {
+			if n.tenants <= b.ofTenants() && n.all <= b.All {
+				return ended
+			}
+			from = s.largest()
 		}
+		oldest := s.held[slices.IndexFunc(s.held, func(one *slot) bool { return one.Tenant == from })]
+		s.remove(oldest)
+		ended = append(ended, oldest)
 	}
 }
 
 // largest returns the tenant that has most, or the administrator if nobody else has any.
 func (s *Slots) largest() (most string) {
-	n := 0
-	for key, has := range s.held.sum {
-		if tenant, is := strings.CutPrefix(key, ofTenant); is && tenant != "" && has > n {
-			most, n = tenant, has
+	by := map[string]int{}
+	for _, one := range s.held {
+		if by[one.Tenant] += one.N; one.Tenant != "" && (most == "" || by[one.Tenant] > by[most]) {
+			most = one.Tenant
 		}
 	}
 	return most

@@ -45,7 +45,7 @@ func (a access) guard(r route) fiber.Handler {
 			return err
 		}
 		edge.CallOf(c).Route = r.path
-		caller := callerOf(c)
+		caller := callOf(c).caller
 		if !r.allows(caller) {
 			return auth.ErrScope
 		}
@@ -81,10 +81,10 @@ func (a access) handle(c *fiber.Ctx, r route) (err error) {
 		err = a.auditor.keys.begin(callOf(c), nil)
 	}
 	if err == nil && r.is(limitsStarts) {
-		err = a.paces.start(callerOf(c), edge.Param(c, "id"))
+		err = a.paces.start(callOf(c).caller, c.Params("id"))
 	}
 	if err == nil && r.is(limitsJobs) {
-		err = a.paces.job(callerOf(c))
+		err = a.paces.job(callOf(c).caller)
 	}
 	if err == nil {
 		err = r.handle(c)
@@ -156,7 +156,7 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 // token is still valid, and may access the objects of its path, and that its container is the
 // same one. The request may wait for its turn, or for its body.
 func (a access) recheck(c *fiber.Ctx, r route, caller auth.Principal) func(tx *store.Tx) error {
-	id, volume, uid := edge.Param(c, "id"), edge.Param(c, "volume"), ""
+	id, volume, uid := c.Params("id"), c.Params("volume"), ""
 	if id != "" && r.method != put { // a PUT is for whatever has the id
 		_ = a.store.View(func(tx *store.Tx) error { // an error is found again in the update
 			o, err := store.Containers.Get(tx, id)
@@ -237,26 +237,6 @@ func (a access) forget(p auth.Principal) {
 		a.log.Warn("a spent token is kept until it expires", slog.String("token", p.TokenID), slog.Any("err", err))
 	}
 }
-
-// verify checks the token of a request again: its body may have taken longer
-// than the token was valid, or than its container existed.
-func (a access) verify(c *call) error {
-	return a.store.View(func(tx *store.Tx) error {
-		p, err := c.caller.Verify(tx, a.settings.Current().Authorization)
-		if err != nil {
-			return err
-		}
-		c.caller = p
-		if c.entry != nil {
-			return c.entry.Check(tx)
-		}
-		return nil
-	})
-}
-
-// callerOf returns the principal of a request. The zero Principal, which is that of
-// a request without any, has no scope.
-func callerOf(c *fiber.Ctx) auth.Principal { return callOf(c).caller }
 
 // actorHeader names the end user on whose behalf a panel sends a request.
 const actorHeader = "X-Berth-Actor"

@@ -85,15 +85,15 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 
 // describe returns what the URL of a request says about it.
 func (a auditor) describe(c *fiber.Ctx, r route) v1.Audit {
-	d := v1.Audit{RequestID: edge.RequestID(c), Action: r.action}
+	d := v1.Audit{RequestID: edge.CallOf(c).ID, Action: r.action}
 	if r.path == "" { // no route has its path and method
-		d.Action, d.Object = "request."+strings.ToLower(c.Method()), edge.MaskTokens(c.Path())
+		d.Action, d.Object = "request."+strings.ToLower(c.Method()), v1.MaskTokens(c.Path())
 		return d
 	}
-	d.Container, d.Volume = edge.Param(c, "id"), fullVolume(a.store, strings.ToLower(edge.Param(c, "volume")))
-	d.Object = d.Container + d.Volume + edge.MaskTokens(edge.Param(c, "token")) + strings.ToLower(edge.Param(c, "backup"))
-	if ip := edge.Param(c, "ip"); ip != "" {
-		d.Object = portName(ip, edge.Param(c, "port"), c.Query("protocol"))
+	d.Container, d.Volume = c.Params("id"), fullVolume(a.store, strings.ToLower(c.Params("volume")))
+	d.Object = d.Container + d.Volume + v1.MaskTokens(c.Params("token")) + strings.ToLower(c.Params("backup"))
+	if ip := c.Params("ip"); ip != "" {
+		d.Object = portName(ip, c.Params("port"), c.Query("protocol"))
 	}
 	return d
 }
@@ -135,7 +135,7 @@ func (a auditor) end(c *fiber.Ctx) error {
 	if r.Outcome != nil {
 		defer a.keys.release(r.Outcome)
 	}
-	return a.finish(r, callerOf(c), c.Response().StatusCode(), final(c, r), c.Method() == http.MethodDelete)
+	return a.finish(r, callOf(c).caller, c.Response().StatusCode(), final(c, r), c.Method() == http.MethodDelete)
 }
 
 // finish stores the status of a request in its entry, and its outcome. frees reports whether the
@@ -181,7 +181,7 @@ func (c *call) describe(change func(*v1.Audit)) {
 // nameFile records the path of the file that a request changes. Several are
 // separated by arrows.
 func (c *call) nameFile(paths ...string) {
-	c.describe(func(a *v1.Audit) { a.Path = edge.MaskTokens(strings.Join(paths, " -> ")) })
+	c.describe(func(a *v1.Audit) { a.Path = v1.MaskTokens(strings.Join(paths, " -> ")) })
 }
 
 // audit holds the handler that reads the audit log.
@@ -211,8 +211,5 @@ func (s audit) list(c *call) (auditBody, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return auditBody{}, err
-	}
-	return body, nil
+	return body, err
 }

@@ -25,17 +25,14 @@ import (
 type backups struct {
 	store    *store.Store
 	settings Settings
-	archives Archives // nil: unavailable
+	archives Archives
 	sessions sessions
 }
-
-// hasS3 reports whether backups can be stored in S3.
-func (s backups) hasS3() bool { return s.archives != nil && s.archives.Has(v1.TargetS3) }
 
 // findBackup returns the backup that the path of a request names. It is
 // v1.ErrBackupNotFound if the caller may access no container that uses its volume.
 func (c *call) findBackup(tx *store.Tx) (v1.Backup, error) {
-	b, err := intent.FindBackup(tx, c.param("backup"))
+	b, err := intent.FindBackup(tx, c.Params("backup"))
 	if err == nil && !c.caller.CanAccessAny(intent.UsersOf(tx, b.Spec.VolumeID)) {
 		err = v1.ErrBackupNotFound
 	}
@@ -52,7 +49,7 @@ type createdBackupBody struct {
 }
 
 func (s backups) check(c *call, r *v1.BackupRequest) error {
-	intent.CheckBackup(&c.faults, r, s.hasS3())
+	intent.CheckBackup(&c.faults, r, s.archives.Has(v1.TargetS3))
 	return c.mayQuiesce(r.Quiesce)
 }
 
@@ -159,7 +156,7 @@ func (s backups) checkPolicy(c *call, r *v1.PolicyView) error {
 	if least := limit.Jobs().Every; c.caller.Restricted() && time.Duration(r.Every) < least {
 		c.faults.Add("every", "must be at least %s with a token that is limited to containers", least)
 	}
-	intent.CheckPolicy(&c.faults, &r.PolicySpec, s.settings.Current().Backups, s.hasS3())
+	intent.CheckPolicy(&c.faults, &r.PolicySpec, s.settings.Current().Backups, s.archives.Has(v1.TargetS3))
 	return c.mayQuiesce(r.Quiesce)
 }
 
@@ -316,8 +313,6 @@ func (s backups) download(c *call) error {
 		return err
 	case v1.BackupStateOf(b) != v1.JobCompleted:
 		return v1.ErrNotCompleted
-	case s.archives == nil:
-		return edge.ErrUnavailable
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()

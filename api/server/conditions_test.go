@@ -26,7 +26,7 @@ func TestConditionsDuringAnOutage(t *testing.T) {
 			require.Equal(t, started, o.Status.Conditions[1].Status)
 		}
 		o.Status.Conditions = append(o.Status.Conditions, v1.Condition{Type: v1.MachineReachable, Status: v1.Unknown, Since: at})
-		got := v1.FindCondition(conditionsOf(o, nil), v1.Started)
+		got := v1.FindCondition(conditionsOf(o, func() EngineHealth { return EngineHealth{true, at} }), v1.Started)
 		require.Equal(t, want, got.Status)
 		if started == v1.True {
 			require.Equal(t, v1.Condition{Type: v1.Started, Status: v1.Unknown, Reason: v1.ReasonMachineUnreachable,
@@ -34,6 +34,6 @@ func TestConditionsDuringAnOutage(t *testing.T) {
 		}
 		require.Equal(t, started, o.Status.Conditions[1].Status)
 		o.Status.Conditions[2].Status = v1.True
-		require.Equal(t, started, v1.FindCondition(conditionsOf(o, nil), v1.Started).Status)
+		require.Equal(t, started, v1.FindCondition(conditionsOf(o, func() EngineHealth { return EngineHealth{true, at} }), v1.Started).Status)
 	}
 }

@@ -30,7 +30,7 @@ func TestCreateContainer(t *testing.T) {
 		"internal_id": "mc", "container_id": "", "volume_id": volume, "image": "busybox:1", "startup_command": "sh -c 'sleep 1'",
 		"start_pattern": "Done", "install_state": "installing", "state": "installing", "power": "stopped", "generation": 1.0, "observed_generation": 0.0,
 		"exit_code": nil, "oom_killed": false, "restart_count": 0.0, "next_retry_at": nil, "started_at": nil, "message": nil,
-		"ports": []any{map[string]any{"ip": "127.0.0.1", "port": 1000.0, "protocol": "tcp"}}, "conditions": []any{}, "tty": true,
+		"ports": []any{map[string]any{"ip": "127.0.0.1", "port": 1000.0, "protocol": "tcp"}}, "tty": true,
 		"limits": map[string]any{"memory": 536870912.0, "cpu": 1.5},
 		"mount":  map[string]any{"source": "/data/volumes/" + volume, "target": "/home/container"},
 	}
@@ -39,6 +39,7 @@ func TestCreateContainer(t *testing.T) {
 		require.Contains(t, got.json, field)
 	}
 	require.NotContains(t, got.json, "install_script")
+	require.Len(t, got.json["conditions"], 1, "EngineReachable")
 	require.IsType(t, 0.0, got.json["created_at"])
 	require.IsType(t, 0.0, got.json["updated_at"])
 

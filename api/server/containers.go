@@ -24,7 +24,7 @@ type containers struct {
 	engine   func() EngineHealth
 	sampler  Stats
 	mounts   func(source string) string // see intent.Policy
-	node     func() v1.Node             // nil: unknown
+	node     func() v1.Node
 }
 
 type acceptedBody struct {
@@ -35,7 +35,7 @@ type acceptedBody struct {
 // containerID returns the container id in the path of a request. An invalid id,
 // and one that the caller may not access, is v1.ErrContainerNotFound.
 func (c *call) containerID() (string, error) {
-	id := c.param("id")
+	id := c.Params("id")
 	if !intent.IsContainerID(id) || !c.caller.CanAccess(id) {
 		return "", v1.ErrContainerNotFound
 	}
@@ -101,7 +101,7 @@ func (s containers) list(c *call) (any, error) {
 	}
 	var body containersBody[v1.ContainerSummary]
 	err = s.store.View(func(tx *store.Tx) error {
-		body.Containers, body.Continue = listObjects(tx, store.Containers, page, func(o v1.Container) (v1.ContainerSummary, bool) {
+		body.Containers, body.Continue = listShown(page, store.Containers.After(tx, page.after), func(o v1.Container) (v1.ContainerSummary, bool) {
 			if !c.caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
 				return v1.ContainerSummary{}, false
 			}
@@ -112,17 +112,14 @@ func (s containers) list(c *call) (any, error) {
 	if err != nil || !measured {
 		return body, err
 	}
-	return s.measure(body)
+	return s.measure(body), nil
 }
 
 // samplesTimeout bounds how long a list waits for resource usage.
 const samplesTimeout = 5 * time.Second
 
 // measure returns a list with the resource usage of each container.
-func (s containers) measure(list containersBody[v1.ContainerSummary]) (body containersBody[v1.MeasuredContainer], err error) {
-	if s.sampler == nil {
-		return body, edge.ErrUnavailable
-	}
+func (s containers) measure(list containersBody[v1.ContainerSummary]) (body containersBody[v1.MeasuredContainer]) {
 	ids := make([]string, len(list.Containers))
 	for i, o := range list.Containers {
 		ids[i] = o.InternalID
@@ -138,7 +135,7 @@ func (s containers) measure(list containersBody[v1.ContainerSummary]) (body cont
 		}
 		body.Containers = append(body.Containers, view)
 	}
-	return body, nil
+	return body
 }
 
 // labelQuery returns the query parameters label, each "name=value" or "name".
@@ -280,7 +277,7 @@ func judged(o v1.Container) bool {
 
 func (s containers) checkApply(c *call, r *v1.ContainerView) error {
 	c.describe(func(a *v1.Audit) { a.Volume = fullVolume(s.store, r.VolumeID) })
-	id := c.param("id")
+	id := c.Params("id")
 	if r.InternalID != "" && r.InternalID != id {
 		c.faults.Add("internal_id", "must equal the id in the URL")
 	}
@@ -304,7 +301,7 @@ func refused(f v1.FieldErrors, err error) error {
 func (s containers) apply(c *call, r v1.ContainerView) (any, error) {
 	dryRun, _ := edge.QueryBool(c.Ctx, "dry_run") // checkApply found no error
 	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
-	done, err := intent.ApplyContainer(c.writer(s.store), s.policy(), c.param("id"), r.ContainerSpec, o)
+	done, err := intent.ApplyContainer(c.writer(s.store), s.policy(), c.Params("id"), r.ContainerSpec, o)
 	switch {
 	case err != nil:
 		return nil, err
@@ -320,19 +317,11 @@ func (s containers) apply(c *call, r v1.ContainerView) (any, error) {
 	return s.view(after), nil
 }
 
-// cpus returns the number of processors of the host; 0: unknown.
-func (s containers) cpus() int {
-	if s.node == nil {
-		return 0
-	}
-	return s.node().CPUs
-}
-
 // policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
 	docker := s.settings.Current().Docker
 	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot,
-		CheckMount: s.mounts, CPUs: s.cpus()}
+		CheckMount: s.mounts, CPUs: s.node().CPUs}
 }
 
 // conditionsOf returns the conditions of a container as clients see them: the
@@ -340,14 +329,10 @@ func (s containers) policy() intent.Policy {
 // not answer, or the machine of the container, Started becomes Unknown. This is derived on each read, so that an
 // outage writes no status, however many containers there are.
 func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
-	list := append([]v1.Condition{}, o.Status.Conditions...)
+	list, h := append([]v1.Condition{}, o.Status.Conditions...), engine()
 	if machine := v1.FindCondition(list, v1.MachineReachable); machine.Status == v1.Unknown {
 		doubtStarted(list, machine.Since, v1.ReasonMachineUnreachable, "the container ran when its machine last answered")
 	}
-	if engine == nil {
-		return list
-	}
-	h := engine()
 	c := v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: v1.ReasonAnswers, Message: "the engine answers", Since: h.Since}
 	if !h.Reachable {
 		c.Status, c.Reason = v1.False, v1.ReasonEngineUnreachable

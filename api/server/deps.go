@@ -96,9 +96,8 @@ type Archives interface {
 	Fetch(ctx context.Context, target v1.Target, key, name string) (file *os.File, url string, err error)
 }
 
-// Deps are the dependencies and settings of a Server. Store, Settings and Hub are
-// required. If Files, Archives, Console, Stats or Gatherer is nil, requests that need it are
-// answered with 503.
+// Deps are the dependencies and settings of a Server. What a comment does not make optional is required
+// by the requests that need it.
 type Deps struct {
 	Store      *store.Store
 	Settings   Settings
@@ -113,11 +112,10 @@ type Deps struct {
 	Ready      func() []string            // reasons why the daemon is not ready; empty if it is
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
-	Page       func() (*ui.Page, error) // called once, by the first request for the page; nil: there is no page
+	Page       func() (*ui.Page, error) // called once, by the first request for the page
 	Log        *slog.Logger
 	Version    string
 	SpoolDir   string // for a backup of the store until it was sent; empty: os.TempDir()
-	ConnsPerIP int    // open connections per address without a valid token; 0: 512
 
 	// HeaderTimeout bounds the time to the first byte of a request, and then to the
 	// end of its headers; 0: 10 s.

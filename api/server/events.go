@@ -94,10 +94,7 @@ func (s events) list(c *call) (v1.EventList, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return v1.EventList{}, err
-	}
-	return body, nil
+	return body, err
 }
 
 // permit waits for the permit that a request needs that may read more transitions than an

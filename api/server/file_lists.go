@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -21,7 +20,7 @@ func (s files) list(c *call) error {
 		if err != nil {
 			return err
 		}
-		return edge.OK(c.Ctx, filesBody{list}) // in the permit: the list and its JSON are large
+		return c.answer(filesBody{list}, nil) // in the permit: the list and its JSON are large
 	})
 }
 

@@ -20,7 +20,7 @@ type files struct {
 	store    *store.Store
 	settings auth.Settings
 	bodies   *edge.Bodies
-	files    Files // nil: unavailable
+	files    Files
 	sessions sessions
 	permits  permits
 }
@@ -35,9 +35,6 @@ func (s files) onVolume(c *call, l *limit.Slots, do func(ctx context.Context, f 
 	id, err := c.volumeID(s.store)
 	if err != nil {
 		return err
-	}
-	if s.files == nil {
-		return edge.ErrUnavailable
 	}
 	ctx, cancel := edge.Context(c.Ctx)
 	defer cancel()

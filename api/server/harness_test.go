@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,15 @@ import (
 )
 
 const adminToken = "berth_0123456789abcdef0123456789abcdef"
+
+// noArchives is Archives without any, and without S3.
+type noArchives struct{}
+
+func (noArchives) Has(t v1.Target) bool { return t == v1.TargetLocal }
+
+func (noArchives) Fetch(context.Context, v1.Target, string, string) (*os.File, string, error) {
+	return nil, "", v1.ErrBackupNotFound
+}
 
 // settings is a configuration that a test changes.
 type settings struct {
@@ -138,7 +148,8 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	config.Complete()
 	h.settings = &settings{config: config}
 	h.hub = stream.New(t.TempDir(), stream.Options{})
-	deps := Deps{Page: ui.New, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
+	deps := Deps{Page: ui.New, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console, Archives: noArchives{},
+		Engine: func() EngineHealth { return EngineHealth{Reachable: true} }, Ready: func() []string { return nil },
 		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3",
 		Node: func() v1.Node {
 			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Features: v1.Defaults().Features()}

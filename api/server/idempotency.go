@@ -190,10 +190,7 @@ func final(c *fiber.Ctx, r *store.Request) *store.Outcome {
 // known before. So the response is stored with the change.
 func (c *call) promise(db *store.Store, body func(object string) any) *store.Request {
 	r := c.writer(db)
-	r.Success = fiber.StatusOK
-	if c.created {
-		r.Success = fiber.StatusCreated
-	}
+	r.Success = c.success()
 	r.Body = func(object string) []byte {
 		text, _ := json.Marshal(body(object)) // plain data: it cannot fail
 		return text

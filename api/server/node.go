@@ -34,9 +34,6 @@ type node struct {
 // get answers with what the daemon has observed of the host, and with the sums of the
 // stored containers. It asks neither the host nor the engine.
 func (s node) get(c *call) (v1.Node, error) {
-	if s.observed == nil {
-		return v1.Node{}, edge.ErrUnavailable
-	}
 	n := s.observed()
 	n.Containers = map[v1.Phase]int{}
 	for _, p := range v1.Phases() {
@@ -51,10 +48,7 @@ func (s node) get(c *call) (v1.Node, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return v1.Node{}, err
-	}
-	return n, nil
+	return n, err
 }
 
 // configuration holds the handlers for the daemon's configuration.
@@ -86,7 +80,6 @@ func (s configuration) reload(c *call) (reloadedBody, error) {
 
 // health holds the handlers of the public routes and of /metrics.
 type health struct {
-	store    *store.Store
 	ready    func() []string
 	gatherer prometheus.Gatherer
 }
@@ -106,13 +99,7 @@ func (s health) healthz(*call) (statusBody, error) { return statusBody{"ok"}, ni
 
 // readyz reports whether the daemon can carry out requests.
 func (s health) readyz(*call) (statusBody, error) {
-	var reasons []string
-	if s.ready != nil {
-		reasons = s.ready()
-	} else if err := s.store.Writable(); err != nil {
-		reasons = []string{"store: not writable"}
-	}
-	if len(reasons) > 0 {
+	if reasons := s.ready(); len(reasons) > 0 {
 		return statusBody{}, v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))
 	}
 	return statusBody{"ok"}, nil
@@ -125,9 +112,6 @@ func (s health) document(c *call) error {
 
 // metrics answers with all metrics in the Prometheus text format.
 func (s health) metrics(c *call) error {
-	if s.gatherer == nil {
-		return edge.ErrUnavailable
-	}
 	handler := promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	return serve(c, handler)
 }
@@ -157,7 +141,7 @@ func (s profiles) get(c *call) error {
 		return v1.Errorf(edge.ErrOperations.Code, "A profile is being recorded; retry when it has ended")
 	}
 	defer s.busy.Unlock()
-	handler := profileHandler(c.param("profile"))
+	handler := profileHandler(c.Params("profile"))
 	if handler == nil {
 		return edge.ErrRoute
 	}

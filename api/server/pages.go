@@ -3,12 +3,10 @@ package server
 import (
 	"encoding/base64"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
 	v1 "berth/api/v1"
-	"berth/store"
 )
 
 const (
@@ -66,25 +64,9 @@ func take[T any](p listPage, items iter.Seq2[string, T]) (list []T, next string)
 	return list, ""
 }
 
-// listObjects returns a page of the objects of a kind, sorted by id. It has the results
-// of show, except where show returns false.
-func listObjects[S, T, V any](tx *store.Tx, kind store.Collection[S, T], p listPage,
-	show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
-	return takeShown(p, kind.After(tx, p.after), show)
-}
-
-// listSome is listObjects of the objects with some ids, which are sorted. It reads no others.
-func listSome[S, T, V any](tx *store.Tx, kind store.Collection[S, T], ids []string, p listPage,
-	show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
-	first, found := slices.BinarySearch(ids, p.after)
-	if found {
-		first++
-	}
-	return takeShown(p, kind.Each(tx, ids[first:]), show)
-}
-
-// takeShown is take of the results of show, where show returns true.
-func takeShown[S, T, V any](p listPage, found iter.Seq[v1.Object[S, T]], show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
+// listShown returns a page of objects, which come sorted by id from the first one of the page on. It has
+// the results of show, except where show returns false.
+func listShown[S, T, V any](p listPage, found iter.Seq[v1.Object[S, T]], show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
 	return take(p, func(yield func(string, V) bool) {
 		for o := range found {
 			if v, shown := show(o); shown && !yield(o.Meta.ID, v) {

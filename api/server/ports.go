@@ -45,8 +45,8 @@ func (s ports) add(c *call, r v1.PortRequest) (addedPortBody, error) {
 // portRef returns the port that the path of a request names. If the path has no
 // valid address and port the error is v1.ErrPortNotFound.
 func (c *call) portRef() (v1.PortRef, error) {
-	ip, isIP := intent.CanonicalIP(c.param("ip"))
-	port, isPort := intent.ParsePort(c.param("port"))
+	ip, isIP := intent.CanonicalIP(c.Params("ip"))
+	port, isPort := intent.ParsePort(c.Params("port"))
 	if !isIP || !isPort {
 		return v1.PortRef{}, v1.ErrPortNotFound
 	}

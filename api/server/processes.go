@@ -21,8 +21,8 @@ const commandTimeout = 15 * time.Second
 // of sockets.
 type processes struct {
 	store   *store.Store
-	console Console // nil: unavailable
-	sampler Stats   // nil: unavailable
+	console Console
+	sampler Stats
 	paces   paces
 
 	commands *limit.Slots // each is a connection to the engine until the container has read it
@@ -39,9 +39,6 @@ func (p processes) Find(tx *store.Tx, id string) error {
 
 // Command sends a command to a container's standard input.
 func (p processes) Command(ctx context.Context, caller auth.Principal, id, command string) error {
-	if p.console == nil {
-		return edge.ErrUnavailable
-	}
 	if err := p.checkCommand(caller, id, command); err != nil {
 		return err
 	}
@@ -97,9 +94,6 @@ func (p processes) hasTerminal(id string) (tty bool, err error) {
 
 // Resize changes the size of a container's terminal. It does nothing if it has none.
 func (p processes) Resize(ctx context.Context, id string, columns, rows uint) error {
-	if p.console == nil {
-		return edge.ErrUnavailable
-	}
 	if tty, err := p.hasTerminal(id); err != nil || !tty {
 		return err
 	}
@@ -115,9 +109,6 @@ func line(command string) []byte {
 
 // Stats returns the latest sample of a container.
 func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
-	if p.sampler == nil {
-		return v1.Stats{}, edge.ErrUnavailable
-	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	return p.sampler.Stats(ctx, id)

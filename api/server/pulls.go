@@ -93,5 +93,5 @@ func (s pulls) cancel(c *call) (messageBody, error) {
 	if err != nil {
 		return messageBody{}, err
 	}
-	return messageBody{"Download cancelled"}, intent.CancelPull(c.writer(s.store), id, c.param("pull"))
+	return messageBody{"Download cancelled"}, intent.CancelPull(c.writer(s.store), id, c.Params("pull"))
 }

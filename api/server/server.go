@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
@@ -41,13 +40,13 @@ func newServer(d Deps, more ...route) *Server {
 	s := &Server{sessions: auth.NewSessions(d.Store, d.Settings)}
 	auditor := newAuditor(d.Store, d.Registerer)
 	s.front = edge.New(edge.Options{
-		Settings: d.Settings.Current, Translate: translate, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
-		ConnsPerIP: d.ConnsPerIP, WrongTokens: d.WrongTokens, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
+		Settings: d.Settings.Current, Translate: ofStore, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
+		WrongTokens: d.WrongTokens, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
 	})
 	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, paces: newPaces(), tickets: auth.NewTickets(), log: d.Log}
 	bodies := edge.NewBodies(d.Settings.Current)
 	s.handlers = newHandlers(d, a, s.sessions, bodies)
-	s.table = routes(s.handlers, decoder{bodies: bodies, settings: d.Settings, access: a})
+	s.table = routes(s.handlers, decoder{store: d.Store, settings: d.Settings, bodies: bodies, keys: auditor.keys})
 	s.register(a, append(s.table, more...))
 	return s
 }
@@ -109,9 +108,9 @@ type handlers struct {
 
 func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) handlers {
 	sessions := sessions{all: all, access: a}
-	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, paces: a.paces, commands: limit.NewSlots(limit.Fixed(limit.Commands()))}
+	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, paces: a.paces, commands: limit.NewSlots(limit.Commands)}
 	return handlers{
-		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
+		health:     health{ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),
 		self:       self{tickets: a.tickets},
 		tokens:     tokens{store: d.Store, settings: d.Settings},
@@ -135,9 +134,6 @@ func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) hand
 		profiles: profiles{settings: d.Settings, busy: &sync.Mutex{}},
 	}
 }
-
-// translate returns the error that package edge takes for an error of a handler.
-func translate(_ *fiber.Ctx, err error) error { return ofStore(err) }
 
 // ofStore wraps an error of the store in its v1.Error.
 func ofStore(err error) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -166,7 +167,7 @@ func TestStuckClients(t *testing.T) {
 // TestConnectionsPerAddress: a connection above the limit closes the oldest one
 // without a token.
 func TestConnectionsPerAddress(t *testing.T) {
-	h := newHarnessWith(t, func(d *Deps) { d.ConnsPerIP = 3 })
+	h := newHarness(t)
 	ask := func(c *rawConn, head string) {
 		c.send("GET /network/ports HTTP/1.1\n" + head + "\n")
 		c.answer()
@@ -174,7 +175,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	good := h.dial()
 	ask(good, headers)
 	var open []*rawConn
-	for range 5 {
+	for range limit.Anonymous().Tenant + 2 {
 		c := h.dial()
 		ask(c, "Host: x\n")
 		open = append(open, c)

@@ -153,7 +153,7 @@ func (s sockets) open(c *call, container v1.Meta) error {
 	err = s.ws.Open(c.Ctx, ws.Request{
 		Principal: caller, Actor: actor, Container: container, Tail: tail, Replay: replay, Since: since, Epoch: c.Query("epoch"),
 		Resume: resume, Line: line,
-		ID: edge.RequestID(c.Ctx),
+		ID: edge.CallOf(c.Ctx).ID,
 	})
 	if err != nil {
 		return edge.ErrMalformed

@@ -58,7 +58,7 @@ func (s tokens) list(c *call) (body tokensBody, err error) {
 	}
 	err = s.store.View(func(tx *store.Tx) error {
 		listed := auth.Listed(tx, s.settings.Current().Authorization)
-		body.Tokens, body.Continue = listObjects(tx, store.Tokens, page, func(o v1.Token) (v1.TokenView, bool) {
+		body.Tokens, body.Continue = listShown(page, store.Tokens.After(tx, page.after), func(o v1.Token) (v1.TokenView, bool) {
 			return viewOfToken(o), listed(o)
 		})
 		return nil
@@ -67,7 +67,7 @@ func (s tokens) list(c *call) (body tokensBody, err error) {
 }
 
 func (s tokens) revoke(c *call) (messageBody, error) {
-	return messageBody{"Token revoked"}, auth.Revoke(c.writer(s.store), c.param("token"))
+	return messageBody{"Token revoked"}, auth.Revoke(c.writer(s.store), c.Params("token"))
 }
 
 // self holds the handlers about the token of the request.

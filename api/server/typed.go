@@ -74,26 +74,29 @@ func takes[In, Out any](d decoder, check func(*call, *In) error, do func(*call, 
 
 // answer sends the answer of a handler as JSON, or returns its error.
 func (c *call) answer(out any, err error) error {
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.created:
-		return edge.Reply(c.Ctx, fiber.StatusCreated, out)
 	}
-	return edge.OK(c.Ctx, out)
+	return edge.Reply(c.Ctx, c.success(), out)
 }
 
-// param returns a segment of the path.
-func (c *call) param(name string) string { return edge.Param(c.Ctx, name) }
+// success returns the status of an answer that is no error.
+func (c *call) success() int {
+	if c.created {
+		return fiber.StatusCreated
+	}
+	return fiber.StatusOK
+}
 
 // actor returns who sent the request.
-func (c *call) actor() v1.Actor { return edge.Actor(c.Ctx) }
+func (c *call) actor() v1.Actor { return edge.CallOf(c.Ctx).Actor }
 
 // decoder reads and decodes JSON bodies.
 type decoder struct {
-	bodies   *edge.Bodies
+	store    *store.Store
 	settings auth.Settings
-	access   access
+	bodies   *edge.Bodies
+	keys     *idempotency
 }
 
 // decode reads the JSON body of a request into out and adds every field error to c.faults. If the
@@ -103,10 +106,16 @@ func (d decoder) decode(c *call, out any) error {
 	if err != nil {
 		return err
 	}
-	if err := d.access.verify(c); err != nil {
+	err = d.store.View(func(tx *store.Tx) error { // the body may have taken longer than the token was valid
+		if c.caller, err = c.caller.Verify(tx, d.settings.Current().Authorization); err != nil || c.entry == nil {
+			return err
+		}
+		return c.entry.Check(tx)
+	})
+	if err != nil {
 		return err
 	}
-	if err := d.access.auditor.keys.begin(c, body); err != nil {
+	if err := d.keys.begin(c, body); err != nil {
 		return err
 	}
 	if !d.bodies.Unmarshal(body, out, &c.faults) {

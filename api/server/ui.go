@@ -19,17 +19,13 @@ const uiPath = "/ui"
 // content but its code, and reads everything else with the token of its user.
 type operatorPage struct {
 	settings auth.Settings
-	load     func() (*ui.Page, error) // nil: there is no page
+	load     func() (*ui.Page, error)
 }
 
 // newOperatorPage returns the handlers. They read and compress the page when somebody first
 // opens it: on most hosts nobody does, and it would be a third of the time of a start.
 func newOperatorPage(d Deps) operatorPage {
-	p := operatorPage{settings: d.Settings}
-	if d.Page != nil {
-		p.load = sync.OnceValues(d.Page)
-	}
-	return p
+	return operatorPage{settings: d.Settings, load: sync.OnceValues(d.Page)}
 }
 
 // index answers with the HTML document. Its ETag is the version of the page.
@@ -60,11 +56,11 @@ func (s operatorPage) file(c *call) error {
 	if err != nil {
 		return err
 	}
-	name := c.param("file")
-	if folder := c.param("folder"); folder != "" {
+	name := c.Params("file")
+	if folder := c.Params("folder"); folder != "" {
 		name = folder + "/" + name
 	}
-	file, found := page.File(c.param("version"), name)
+	file, found := page.File(c.Params("version"), name)
 	if !found {
 		return edge.ErrRoute
 	}
@@ -74,7 +70,7 @@ func (s operatorPage) file(c *call) error {
 
 // page returns the page, or an error if it is switched off.
 func (s operatorPage) page() (*ui.Page, error) {
-	if s.load == nil || !s.settings.Current().UI.Enabled {
+	if !s.settings.Current().UI.Enabled {
 		return nil, edge.ErrRoute
 	}
 	return s.load()

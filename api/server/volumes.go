@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"berth/api/auth"
@@ -62,7 +63,7 @@ func volumePath(settings auth.Settings, id string) string {
 // findVolume returns the volume that the path of a request names and the
 // containers that use it. It is v1.ErrVolumeNotFound if the caller may not see it.
 func (c *call) findVolume(tx *store.Tx) (v1.Volume, []string, error) {
-	volume, err := intent.FindVolume(tx, c.param("volume"))
+	volume, err := intent.FindVolume(tx, c.Params("volume"))
 	if err != nil {
 		return volume, nil, err
 	}
@@ -82,7 +83,7 @@ func (c *call) volumeID(db *store.Store) (id string, err error) {
 	}()
 	err = db.View(func(tx *store.Tx) error {
 		if !c.caller.Restricted() { // no need to find the containers that use it
-			volume, err := intent.FindVolume(tx, c.param("volume"))
+			volume, err := intent.FindVolume(tx, c.Params("volume"))
 			id = volume.Meta.ID
 			return err
 		}
@@ -140,15 +141,15 @@ func (s volumes) page(tx *store.Tx, caller auth.Principal, p listPage, labels []
 		}
 		return s.view(v, intent.UsersOf(tx, v.Meta.ID), caller), true
 	}
-	if caller.Restricted() {
+	found := store.Volumes.After(tx, p.after)
+	if caller.Restricted() { // it reads no others
 		ids, err := caller.Volumes(tx)
 		if err != nil {
 			return nil, "", err
 		}
-		list, next = listSome(tx, store.Volumes, ids, p, show)
-		return list, next, nil
+		found = store.Volumes.Each(tx, slices.DeleteFunc(ids, func(id string) bool { return id <= p.after }))
 	}
-	list, next = listObjects(tx, store.Volumes, p, show)
+	list, next = listShown(p, found, show)
 	return list, next, nil
 }
 

@@ -46,7 +46,7 @@ func (s *session) statusOf(path string, err error) error {
 		return errQuota
 	}
 	s.server.log.Error("sftp: request failed", slog.String("session", s.id), slog.String("volume", s.volume),
-		slog.String("path", maskTokens(path)), slog.Any("err", err))
+		slog.String("path", v1.MaskTokens(path)), slog.Any("err", err))
 	return errInternal
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -168,7 +167,7 @@ func (l *login) answer(user string, err error) (*ssh.Permissions, error) {
 		result, err = loginRefused, errRefused
 		s.wrong.Take(limit.Network(l.address), limit.WrongLogin)
 		if s.lines.Take(limit.Network(l.address), 1) == 0 {
-			s.log.Warn("sftp login failed", slog.String("address", l.address), slog.String("user", maskTokens(user[:min(len(user), 64)])))
+			s.log.Warn("sftp login failed", slog.String("address", l.address), slog.String("user", v1.MaskTokens(user[:min(len(user), 64)])))
 		}
 	case errors.Is(err, auth.ErrScope):
 		result = loginDenied
@@ -189,14 +188,8 @@ func (l *login) answer(user string, err error) (*ssh.Permissions, error) {
 // wait delays an answer if the address has failed often. It locks nobody out: a valid login
 // waits as long as any other.
 func (l *login) wait() {
-	if l.server.wrong.Left(limit.Network(l.address), limit.WrongLogin) == 0 {
-		return
-	}
-	timer := time.NewTimer(l.server.delay)
-	defer timer.Stop()
-	select {
-	case <-l.ctx.Done():
-	case <-timer.C:
+	if l.server.wrong.Left(limit.Network(l.address), limit.WrongLogin) > 0 {
+		pause(l.ctx, l.server.delay)
 	}
 }
 

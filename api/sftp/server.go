@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +63,7 @@ func New(d Deps, key ssh.Signer) *Server {
 	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings), audit: &auditor{store: d.Store, log: d.Log},
 		metrics: newMetrics(d.Registerer), login: loginTime, delay: failureDelay,
 		changes: limit.NewRate(limit.FileChanges()), wrong: d.WrongTokens, lines: limit.NewRate(limit.FailureLines()),
-		anonymous: limit.NewSlots(limit.Fixed(limit.SFTPAnonymous())), handles: limit.NewSlots(limit.SFTPFiles)}
+		anonymous: limit.NewSlots(limit.SFTPAnonymous), handles: limit.NewSlots(limit.SFTPFiles)}
 	s.places = limit.NewSlots(func() limit.Bounds {
 		c := d.Settings.Current().SFTP
 		return limit.SFTPSessions(c.MaxSessions, c.MaxSessionsPerToken)
@@ -127,16 +125,17 @@ func (s *Server) Listen(ln net.Listener) error {
 			return err
 		default: // no other error ends the process, see ADR 0029
 			s.log.Warn("sftp: a connection was not accepted", slog.Any("err", err))
-			s.pause(time.Second)
+			pause(s.stopping, time.Second)
 		}
 	}
 }
 
-func (s *Server) pause(d time.Duration) {
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-s.stopping.Done():
+	case <-ctx.Done():
 	case <-timer.C:
 	}
 }
@@ -194,15 +193,4 @@ func addressOf(conn net.Conn) string {
 		return tcp.AddrPort().Addr().Unmap().WithZone("").String()
 	}
 	return conn.RemoteAddr().String()
-}
-
-var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
-
-// maskTokens returns text with three asterisks in the place of each token: users paste
-// them into other fields.
-func maskTokens(text string) string {
-	if !strings.Contains(text, "berth_") { // nearly always
-		return text
-	}
-	return misplacedToken.ReplaceAllString(text, "***")
 }

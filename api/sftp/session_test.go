@@ -42,7 +42,7 @@ func (o *opened) Reject(reason ssh.RejectionReason, _ string) error {
 // it: what the client sends before stays in memory.
 func TestChannelCountsUntilClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := session{server: &Server{places: limit.NewSlots(limit.Fixed(limit.Bounds{All: 1, Tenant: 1}))}, meter: &meter{}, ctx: t.Context()}
+		s := session{server: &Server{places: limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: 1, Tenant: 1} })}, meter: &meter{}, ctx: t.Context()}
 		var all sync.WaitGroup
 		first, second, third, fourth := newOpened(), newOpened(), newOpened(), newOpened()
 		s.accept(first, &all)

@@ -1,9 +1,6 @@
 package v1
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // The consoles of a container.
 const (
@@ -26,14 +23,6 @@ func (l Line) At() time.Time {
 		return l.Time
 	}
 	return l.Shown
-}
-
-// MarshalJSON writes {time, data}. Invalid UTF-8 becomes U+FFFD.
-func (l Line) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Time time.Time `json:"time"`
-		Data string    `json:"data"`
-	}{l.At().UTC(), string(l.Data)})
 }
 
 // Resume is the position at the end of a console's journal.

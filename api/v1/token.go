@@ -3,6 +3,7 @@ package v1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"time"
 )
 
@@ -134,3 +135,9 @@ func (s Secret) Fingerprint() string { return FingerprintOf(s.Hash()) }
 
 // FingerprintOf returns the Fingerprint of the secret with a Hash.
 func FingerprintOf(hash string) string { return hash[:32] }
+
+// misplacedToken matches a token that a user has put into another field.
+var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
+
+// MaskTokens returns text with three asterisks in the place of each token.
+func MaskTokens(text string) string { return misplacedToken.ReplaceAllString(text, masked) }

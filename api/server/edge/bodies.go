@@ -98,9 +98,7 @@ func (b *Bodies) reserve(c *fiber.Ctx, n int64) error {
 }
 
 // Unmarshal decodes a JSON object into the struct that out points to, and adds
-// every error to f. A field is optional unless its tag is wire:"required"; null
-// counts as absent. An empty body is an empty object. It returns false if raw is
-// not a JSON object. It decodes at most decodersMax bodies larger than bodyFree at
+// every error to f, see unmarshal. It returns false if raw is not a JSON object. It decodes at most decodersMax bodies larger than bodyFree at
 // once; the others wait, for milliseconds.
 func (b *Bodies) Unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 	if len(raw) > bodyFree {

@@ -34,7 +34,7 @@ func open1(s *connections, ip string) (*conn, *addressed) {
 
 // withTotal returns connections with limits of their own.
 func withTotal(total *int, perIP int, shared func(string) bool) *connections {
-	s := newConnections(perIP, shared)
+	s := newConnections(shared)
 	s.anonymous = limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: *total / 4, Tenant: perIP, Anonymous: true} })
 	s.known = limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: *total * 3 / 4, Tenant: 512} })
 	return s
@@ -81,7 +81,9 @@ func TestConnectionLimits(t *testing.T) {
 	}
 
 	total = 8 // fewer handles, while it runs
-	s.trim()
+	c, _ := open1(s, "10.0.0.1")
+	s.prove(c, "")
+	open1(s, "10.0.0.2")
 	require.Equal(t, []int{6, 6, 2}, []int{s.known.Used(), s.known.UsedBy(""), s.anonymous.Used()})
 	for c := range s.open {
 		s.remove(c)

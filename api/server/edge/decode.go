@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -237,16 +236,7 @@ func clip(name string) string {
 	return name
 }
 
-var durationType = reflect.TypeFor[v1.Duration]()
-
 func (x filler) fill(v reflect.Value, path string) {
-	switch v.Type() {
-	case durationType:
-		if v.Addr().Interface().(*v1.Duration).UnmarshalJSON(x.next()) != nil {
-			x.faults.Add(path, "must be a duration such as 90s, 1h30m or 7d")
-		}
-		return
-	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -258,8 +248,28 @@ func (x filler) fill(v reflect.Value, path string) {
 	case reflect.Map:
 		x.fillMap(v, path)
 	default:
-		x.fillScalar(v, path)
+		isNull := x.in.PeekKind() == 'n' // of an element: json.Unmarshal would ignore it
+		if err := json.Unmarshal(x.next(), v.Addr().Interface()); err != nil || isNull {
+			x.faults.Add(path, "must be %s", scalarOf(v.Type()))
+		}
 	}
+}
+
+// scalarOf names the values of a type.
+func scalarOf(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[v1.Duration]():
+		return "a duration such as 90s, 1h30m or 7d"
+	case t.Kind() == reflect.String:
+		return "a string"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Float64:
+		return "a number"
+	case t.Kind() == reflect.Uint16:
+		return "an integer between 0 and 65535"
+	}
+	return "an integer"
 }
 
 func (x filler) fillSlice(v reflect.Value, path string) {
@@ -296,44 +306,5 @@ func (x filler) fillMap(v reflect.Value, path string) {
 		}
 		x.fill(element, join(path, clip(name)))
 		v.SetMapIndex(key, element)
-	}
-}
-
-func (x filler) fillScalar(v reflect.Value, path string) {
-	kind, value, number := x.in.PeekKind(), x.next(), ""
-	if kind == '0' {
-		number = string(value)
-	}
-	switch v.Kind() {
-	case reflect.String:
-		if kind != '"' {
-			x.faults.Add(path, "must be a string")
-			return
-		}
-		text, _ := jsontext.AppendUnquote(nil, value) // an error is a lone surrogate, which it replaces
-		v.SetString(string(text))
-	case reflect.Bool:
-		if kind != 't' && kind != 'f' {
-			x.faults.Add(path, "must be true or false")
-		}
-		v.SetBool(kind == 't')
-	case reflect.Float64:
-		n, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			x.faults.Add(path, "must be a number")
-		}
-		v.SetFloat(n)
-	case reflect.Uint16:
-		n, err := strconv.ParseUint(number, 10, 16)
-		if err != nil {
-			x.faults.Add(path, "must be an integer between 0 and 65535")
-		}
-		v.SetUint(n)
-	default:
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			x.faults.Add(path, "must be an integer")
-		}
-		v.SetInt(n)
 	}
 }

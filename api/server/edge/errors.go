@@ -164,16 +164,16 @@ const (
 
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
-	refused, log := Refusal(s.translate(c, err))
+	refused, log := Refusal(s.translate(err))
 	status := Status(refused)
 	if log {
-		s.log.Error("request failed", slog.String("request", RequestID(c)),
+		s.log.Error("request failed", slog.String("request", CallOf(c).ID),
 			slog.String("route", c.Route().Path), slog.Any("err", err))
 	}
 	if status == 408 || status == 413 || refused.Code == ErrMalformed.Code {
 		c.Context().SetConnectionClose()
 	}
-	if RequestID(c) == "" { // the request failed before observe
+	if CallOf(c).ID == "" { // the request failed before observe
 		c.Set("X-Request-Id", newRequestID())
 	}
 	switch status {

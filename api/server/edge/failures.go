@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/limit"
+	v1 "berth/api/v1"
 )
 
 // failureDelay is the delay of each answer to an address with too many wrong tokens.
@@ -64,8 +65,8 @@ func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
 	c.Set("X-Expected-Accept", expected)
 	address := s.ClientIP(c)
 	if s.failures.mayLog(address) {
-		accept := MaskTokens(c.Get(fiber.HeaderAccept))
-		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", RequestID(c)),
+		accept := v1.MaskTokens(c.Get(fiber.HeaderAccept))
+		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", CallOf(c).ID),
 			slog.String("address", address), slog.String("expected", expected),
 			slog.String("accept", accept[:min(len(accept), shownAccept)]))
 	}

@@ -48,7 +48,6 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if err != nil {
-			l.conns.trim()
 			l.logFailure(err)
 			if !l.pause(delay) {
 				return nil, net.ErrClosed
@@ -109,12 +108,9 @@ type connections struct {
 	open map[*conn]struct{}
 }
 
-func newConnections(perIP int, shared func(ip string) bool) *connections {
-	if perIP <= 0 {
-		perIP = limit.AnonymousOfAddress
-	}
-	return &connections{anonymous: limit.NewSlots(func() limit.Bounds { return limit.Anonymous(perIP) }),
-		known: limit.NewSlots(limit.Connections), shared: shared, open: map[*conn]struct{}{}}
+func newConnections(shared func(ip string) bool) *connections {
+	return &connections{anonymous: limit.NewSlots(limit.Anonymous), known: limit.NewSlots(limit.Connections),
+		shared: shared, open: map[*conn]struct{}{}}
 }
 
 // add counts a connection for its address.
@@ -153,12 +149,6 @@ func (s *connections) remove(c *conn) {
 		delete(s.open, c)
 		c.leave()
 	}
-}
-
-// trim closes connections above the limits, which may have changed.
-func (s *connections) trim() {
-	s.anonymous.Trim()
-	s.known.Trim()
 }
 
 // unused returns the connections on which no byte was received yet.

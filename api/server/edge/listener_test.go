@@ -39,7 +39,7 @@ func TestAcceptRetries(t *testing.T) {
 			ln.errs = append(ln.errs, kinds...)
 		}
 		log := &lines{}
-		l := newListener(ln, newConnections(0, noProxy), slog.New(slog.NewTextHandler(log, nil)))
+		l := newListener(ln, newConnections(noProxy), slog.New(slog.NewTextHandler(log, nil)))
 		c, err := l.Accept()
 		require.NoError(t, err)
 		require.NoError(t, c.Close())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
@@ -63,19 +62,13 @@ func (s *Server) observe(c *fiber.Ctx) error {
 func (s *Server) recovered(c *fiber.Ctx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("handler panicked", slog.String("request", RequestID(c)),
+			s.log.Error("handler panicked", slog.String("request", CallOf(c).ID),
 				slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
 			err = errInternal
 		}
 	}()
 	return c.Next()
 }
-
-// misplacedToken matches a token that a client put into a path by mistake.
-var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
-
-// MaskTokens returns text with three asterisks in the place of each token.
-func MaskTokens(text string) string { return misplacedToken.ReplaceAllString(text, "***") }
 
 // requestLog writes a line for each request: at info for requests that may change
 // something, unless they are dry runs or have no valid token, else at debug. Lines beyond
@@ -107,7 +100,7 @@ func (l *requestLog) write(c *fiber.Ctx, address func(*fiber.Ctx) string, took t
 		return
 	}
 	args := []slog.Attr{
-		slog.String("method", c.Method()), slog.String("path", MaskTokens(c.Path())), slog.Int("status", c.Response().StatusCode()),
+		slog.String("method", c.Method()), slog.String("path", v1.MaskTokens(c.Path())), slog.Int("status", c.Response().StatusCode()),
 		slog.String("address", address(c)), slog.String("request", call.ID), slog.Duration("took", took.Round(time.Microsecond)),
 	}
 	if call.proved {

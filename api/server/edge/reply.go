@@ -47,9 +47,6 @@ func SendJSON(c *fiber.Ctx, body []byte) error {
 // smallAnswer is the size in bytes of answers that are not counted.
 const smallAnswer = 256 << 10
 
-// OK answers 200 with v as JSON.
-func OK(c *fiber.Ctx, v any) error { return Reply(c, fiber.StatusOK, v) }
-
 // SendList answers 200 with {"name": [...]}, written while the list is iterated:
 // it may be very long.
 func SendList[T any](c *fiber.Ctx, name string, list iter.Seq[T]) {

@@ -47,12 +47,6 @@ func CallOf(c *fiber.Ctx) *Call {
 // requestName is the form of an X-Request-Id that is accepted from clients.
 var requestName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// RequestID returns the id of a request, the one in the log and in X-Request-Id.
-func RequestID(c *fiber.Ctx) string { return CallOf(c).ID }
-
-// Actor returns who sent a request.
-func Actor(c *fiber.Ctx) v1.Actor { return CallOf(c).Actor }
-
 func newRequestID() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails, as its documentation says
@@ -68,9 +62,6 @@ func SetToken(c *fiber.Ctx, id, tenant string) {
 		own.all.prove(own, tenant)
 	}
 }
-
-// Param returns a segment of the path, percent-decoded once.
-func Param(c *fiber.Ctx, name string) string { return c.Params(name) }
 
 // QueryInt returns a query parameter between 0 and most, or absent if it is missing.
 func QueryInt(c *fiber.Ctx, name string, absent, most int) (int, error) {

@@ -36,11 +36,10 @@ type Options struct {
 	Settings   func() v1.Config
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
-	ConnsPerIP int // open connections per address without a valid token; 0: 512
 
 	// Translate returns the error that Refusal takes, for an error of a handler;
 	// nil: the error itself.
-	Translate func(c *fiber.Ctx, err error) error
+	Translate func(err error) error
 
 	// Answered is called when the response of a request is complete, before it is
 	// sent. Its error replaces the response. nil: nothing is called.
@@ -61,7 +60,7 @@ type Options struct {
 // Server serves HTTP.
 type Server struct {
 	settings  func() v1.Config
-	translate func(*fiber.Ctx, error) error
+	translate func(error) error
 	answered  func(*fiber.Ctx) error
 	log       *slog.Logger
 	app       *fiber.App
@@ -69,7 +68,6 @@ type Server struct {
 	failures  *failures
 	requests  *requestLog
 	answers   *limit.Slots // the memory of large answers, in MiB
-	perIP     int
 
 	mu       sync.Mutex
 	shut     bool // Close was called
@@ -88,13 +86,13 @@ func New(o Options) *Server {
 		o.WrongTokens = limit.NewRate(limit.WrongTokens())
 	}
 	if o.Translate == nil {
-		o.Translate = func(_ *fiber.Ctx, err error) error { return err }
+		o.Translate = func(err error) error { return err }
 	}
 	if o.Answered == nil {
 		o.Answered = func(*fiber.Ctx) error { return nil }
 	}
-	s := &Server{settings: o.Settings, translate: o.Translate, answered: o.Answered, log: o.Log, perIP: o.ConnsPerIP,
-		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log), answers: limit.NewSlots(limit.Fixed(limit.Answers()))}
+	s := &Server{settings: o.Settings, translate: o.Translate, answered: o.Answered, log: o.Log,
+		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log), answers: limit.NewSlots(limit.Answers)}
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
 		CaseSensitive:                true,
@@ -162,7 +160,7 @@ func (s *Server) checkRequest(c *fiber.Ctx) error {
 
 // Listen serves the connections of ln until Shutdown, and closes ln.
 func (s *Server) Listen(ln net.Listener) error {
-	own := newListener(ln, newConnections(s.perIP, s.trusted), s.log)
+	own := newListener(ln, newConnections(s.trusted), s.log)
 	if !s.takeListener(own) {
 		return own.Close()
 	}
