@@ -28,12 +28,13 @@ export ENGINES
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/berth, one static binary
+build: ## build bin/berth, one static binary, and bin/berth-keeper, which only Kubernetes needs
 	@[ -e bin/berth ] || echo "building bin/berth; the first time this takes a minute or two"
 	@$(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/berth-keeper ./cmd/keeper
 
 install: build ## install berth, its man pages and its shell completions into PREFIX (/usr/local)
-	@install -D -m 0755 bin/berth $(DESTDIR)$(PREFIX)/bin/berth
+	@install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin bin/berth bin/berth-keeper
 	@$(GO) run ./hack/manual '$(VERSION)' $(DESTDIR)$(PREFIX)/share
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/berth"
 

@@ -60,7 +60,7 @@ var allowed = map[string]string{
 	"api/client":       "api/v1",
 	"cmd/keeper":       "",
 	"cmd/berth/config": "api/v1 api/auth",
-	"cmd/berth/doctor": "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/volume store",
+	"cmd/berth/doctor": "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/kubernetes runtime/volume store",
 	"cmd/berth/cli":    "api/client api/intent api/v1 cmd/berth/config cmd/berth/doctor",
 }
 

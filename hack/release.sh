@@ -46,6 +46,13 @@ binary() {
 	echo "$file"
 }
 
+# keeper ARCH prints the path of the first process of servers on Kubernetes.
+keeper() {
+	local file=$work/keeper_$1
+	[ -e "$file" ] || GOARCH=$1 "$go" build -trimpath -ldflags '-s -w -buildid=' -o "$file" ./cmd/keeper
+	echo "$file"
+}
+
 # manual writes man pages and completions once, for all packages.
 manual() { [ -d "$work/share" ] || "$go" run ./hack/manual "$VERSION" "$work/share"; }
 
@@ -73,6 +80,7 @@ package() {
 	manual
 	command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: build packages on Debian, or install dpkg"
 	install -D -m 755 "$file" "$root/usr/bin/berth"
+	install -m 755 "$(keeper "$arch")" "$root/usr/bin/berth-keeper"
 	install -d "$root/usr/share/doc/berth" "$root/usr/lib/systemd/system" "$root/DEBIAN"
 	sed 's|/usr/local/bin/berth|/usr/bin/berth|' hack/berth.service >"$root/usr/lib/systemd/system/berth.service"
 	cp -r "$work/share/." "$root/usr/share/"

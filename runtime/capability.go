@@ -14,4 +14,6 @@ const (
 	CanPause       Capability = "pause"        // somebody may pause a container
 	CanCountPids   Capability = "count_pids"   // Stats.Pids; 0 without it
 	CanDetectPorts Capability = "detect_ports" // ErrPortTaken for a port of a process that is no container
+	CanMountHost   Capability = "host_mounts"  // Spec.Mounts of directories that are no volumes
+	CanNameUsers   Capability = "user_names"   // Spec.User that is no number
 )

@@ -9,7 +9,8 @@ type EngineInfo struct {
 	StorageDriver string
 	CgroupVersion string // 1 or 2
 	LiveRestore   bool
-	CPUs          int    // of its host
+	CPUs          int    // of its host, or of all its machines
+	Memory        int64  // bytes, of all its machines; 0: that of its host
 	Root          string // directory of its images and containers
 	Limits        EngineLimits
 }

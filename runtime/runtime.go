@@ -85,7 +85,8 @@ type State struct {
 	StopTimeout time.Duration // see Spec; 0: the engine's default
 }
 
-// Account is the user of a container's processes.
+// Account is the user of a container's processes. UID -1: the engine does not know it, because
+// the image has only the user's name.
 type Account struct{ UID, GID int }
 
 // Writable lists the places on the host that hold what a container writes

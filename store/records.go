@@ -98,6 +98,12 @@ func SetNodeCondition(tx *Tx, c v1.Condition) error {
 	return nodeKey.set(tx, v1.SetCondition(list, c, tx.now))
 }
 
+// Engine returns the name that SetEngine stored; empty: none.
+func Engine(tx *Tx) (name string, err error) { return engineKey.get(tx) }
+
+// SetEngine stores the name of the engine that containers are created with.
+func SetEngine(tx *Tx, name string) error { return engineKey.set(tx, name) }
+
 func restoringKey(volume string) entry[string] { return entry[string](restoringPrefix + volume) }
 
 // Restoring returns the id of the restore of a volume that has not finished, or "". If it

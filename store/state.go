@@ -25,6 +25,7 @@ const (
 	revisionKey     entry[uint64]         = "meta/revision"
 	incarnationsKey entry[[]incarnation]  = "meta/incarnations"
 	nodeKey         entry[[]v1.Condition] = "meta/node"
+	engineKey       entry[string]         = "meta/engine"
 )
 
 // state is everything that is kept in memory, at one time. Copies share what they have in
@@ -114,6 +115,7 @@ func loaders() map[string]loader {
 		string(revisionKey):          revisionKey.load,
 		string(incarnationsKey):      incarnationsKey.load,
 		string(nodeKey):              nodeKey.load,
+		string(engineKey):            engineKey.load,
 		string(eventLog.boundsKey()): eventLog.boundsKey().load,
 		string(auditLog.boundsKey()): auditLog.boundsKey().load,
 		claimPrefix:                  entry[v1.Claim](claimPrefix).load,

@@ -81,6 +81,7 @@ func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSp
 	checkProcess(f, spec)
 	checkMaps(f, spec)
 	checkMounts(f, p, spec)
+	checkEngine(f, p, spec)
 	checkConfigFiles(f, spec)
 	checkStop(f, &spec.Stop)
 	checkRestart(f, spec.RestartPolicy)
@@ -325,6 +326,31 @@ func checkRestart(f *v1.FieldErrors, r v1.RestartPolicy) {
 	}
 }
 
+// needs lists what an engine may lack, by the names of package runtime, with the field of a
+// request that needs it.
+var needs = []struct {
+	capability, field string
+	needed            func(*v1.ContainerSpec) bool
+}{
+	{"swap", "limits.swap", func(s *v1.ContainerSpec) bool { return s.Limits.Swap != 0 }},
+	{"pids", "limits.pids", func(s *v1.ContainerSpec) bool { return s.Limits.Pids != 0 }},
+	{"no_oom_kill", "limits.oom_kill", func(s *v1.ContainerSpec) bool { return s.Limits.WithoutOOMKill() }},
+	{"io_weight", "limits.io_weight", func(s *v1.ContainerSpec) bool { return s.Limits.IOWeight != 0 }},
+	{"cpuset", "cpuset", func(s *v1.ContainerSpec) bool { return s.Cpuset != "" }},
+	{"host_mounts", "mounts", func(s *v1.ContainerSpec) bool { return len(s.Mounts) > 0 }},
+	{"user_names", "user", func(s *v1.ContainerSpec) bool { return strings.Trim(s.User, "0123456789:") != "" }},
+}
+
+// checkEngine refuses what the engine lacks: a limit that is stored and not enforced would be
+// a lie.
+func checkEngine(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
+	for _, n := range needs {
+		if slices.Contains(p.Lacks, n.capability) && n.needed(spec) {
+			f.Add(n.field, "must be left out: the engine %s lacks %s", p.Engine, n.capability)
+		}
+	}
+}
+
 func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	if len(spec.Mounts) > maxList {
 		f.Add("mounts", "must be at most %d", maxList)
@@ -402,6 +428,9 @@ type Policy struct {
 	ReadOnlyRoot  bool     // of containers whose request does not set it
 
 	CPUs int // processors of the engine's host; 0: unknown
+
+	Engine string   // its name
+	Lacks  []string // the capabilities that it lacks, by the names of package runtime
 
 	// CheckMount returns why the host refuses the source of a mount, or ""; nil: it refuses none.
 	CheckMount func(source string) (reason string)

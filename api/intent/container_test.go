@@ -232,6 +232,39 @@ func TestMountThatTheHostRefuses(t *testing.T) {
 	require.Equal(t, []string{"/srv/x"}, checked)
 }
 
+// TestWhatTheEngineLacks: each request that needs it is refused with its field.
+func TestWhatTheEngineLacks(t *testing.T) {
+	no := false
+	policy := intent.Policy{Engine: "kubernetes", AllowedMounts: []string{"/srv"},
+		Lacks: []string{"swap", "pids", "no_oom_kill", "io_weight", "cpuset", "host_mounts", "user_names"}}
+	spec := func() *v1.ContainerSpec {
+		return &v1.ContainerSpec{Image: "busybox:1", VolumeID: "v", User: "1000:1000", Limits: v1.Limits{Memory: 64 << 20, CPU: 1}}
+	}
+	var none v1.FieldErrors
+	intent.CheckContainer(&none, policy, "mc", spec())
+	require.NoError(t, none.Err())
+	for field, change := range map[string]func(*v1.ContainerSpec){
+		"limits.swap":      func(s *v1.ContainerSpec) { s.Limits.Swap = v1.UnlimitedSwap },
+		"limits.pids":      func(s *v1.ContainerSpec) { s.Limits.Pids = 100 },
+		"limits.oom_kill":  func(s *v1.ContainerSpec) { s.Limits.OOMKill = &no },
+		"limits.io_weight": func(s *v1.ContainerSpec) { s.Limits.IOWeight = 100 },
+		"cpuset":           func(s *v1.ContainerSpec) { s.Cpuset = "0" },
+		"mounts":           func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv", Target: "/x"}} },
+		"user":             func(s *v1.ContainerSpec) { s.User = "1000:players" },
+	} {
+		var f v1.FieldErrors
+		s := spec()
+		change(s)
+		intent.CheckContainer(&f, policy, "mc", s)
+		require.Len(t, f, 1, field)
+		require.Equal(t, field, f[0].Key)
+		require.Contains(t, f[0].Message, "must be left out: the engine kubernetes lacks ")
+		f = nil
+		intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}}, "mc", s)
+		require.NoError(t, f.Err(), "Docker lacks nothing")
+	}
+}
+
 func TestAllErrorsAtOnce(t *testing.T) {
 	var f v1.FieldErrors
 	intent.CheckContainer(&f, intent.Policy{}, "-", &v1.ContainerSpec{Ports: []v1.Port{{}}})

@@ -319,9 +319,9 @@ func (s containers) apply(c *call, r v1.ContainerView) (any, error) {
 
 // policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
-	docker := s.settings.Current().Docker
+	docker, node := s.settings.Current().Docker, s.node()
 	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot,
-		CheckMount: s.mounts, CPUs: s.node().CPUs}
+		CheckMount: s.mounts, CPUs: node.CPUs, Engine: node.Engine.Name, Lacks: node.Engine.Lacks}
 }
 
 // conditionsOf returns the conditions of a container as clients see them: the

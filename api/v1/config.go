@@ -7,12 +7,14 @@ import (
 // Config is the configuration. Its YAML keys, joined with dots, are the names in
 // errors, flags and restart_required.
 type Config struct {
+	Engine        string              `json:"engine"` // docker or kubernetes
 	Server        ServerConfig        `json:"server"`
 	SFTP          SFTPConfig          `json:"sftp"`
 	Authorization AuthorizationConfig `json:"authorization"`
 	Remote        RemoteConfig        `json:"remote"`
 	Storage       StorageConfig       `json:"storage"`
 	Docker        DockerConfig        `json:"docker"`
+	Kubernetes    KubernetesConfig    `json:"kubernetes"`
 	Firewall      FirewallConfig      `json:"firewall"`
 	Reconcile     ReconcileConfig     `json:"reconcile"`
 	Events        RetentionConfig     `json:"events"`
@@ -98,6 +100,17 @@ type DockerConfig struct {
 	LogMaxFiles   int                 `json:"log_max_files"`
 	PullReserve   Size                `json:"pull_reserve"`    // free space of the engine's disk for a pull, or a tenth of the disk if that is more; 0: none
 	ImagesKept    Duration            `json:"image_retention"` // of images that berth has pulled and no container names; 0: for ever
+}
+
+// KubernetesConfig configures the engine kubernetes. Registries, RootLimit, ReadOnlyRoot and TmpSize
+// of DockerConfig hold for both engines, its other keys for Docker alone.
+type KubernetesConfig struct {
+	Kubeconfig      string   `json:"kubeconfig"`       // file with an address and credentials; empty: those of the pod that berth runs in
+	Namespace       string   `json:"namespace"`        // of the pods; empty: that of the pod that berth runs in
+	Claim           string   `json:"claim"`            // name of the persistent volume claim that is mounted at storage.volumes_path
+	Keeper          string   `json:"keeper"`           // path of berth-keeper; empty: beside berth
+	RequestsPercent int      `json:"requests_percent"` // of a limit of memory or processors, which the scheduler reserves
+	PlainRegistries []string `json:"plain_registries"` // that are asked without TLS, as host:port
 }
 
 // Registry is the credentials for one registry.

@@ -31,6 +31,24 @@ func TestDefaultsNeedOnlyToken(t *testing.T) {
 	require.Equal(t, "/var/lib/berth/backups", c.Backups.Path)
 }
 
+// cluster chooses the engine kubernetes.
+func cluster(c *Config) {
+	c.Engine, c.Firewall.Backend = EngineKubernetes, BackendAuto
+	c.Kubernetes.Kubeconfig, c.Kubernetes.Namespace = "/etc/kubeconfig", "servers"
+	c.Complete()
+}
+
+func TestClusterHasNoFirewall(t *testing.T) {
+	c := valid()
+	cluster(&c)
+	require.NoError(t, c.Validate().Err())
+	require.Equal(t, BackendNone, c.Firewall.Backend)
+	require.False(t, c.Features()["egress_filter"])
+	c = valid()
+	c.Kubernetes.Claim = ""
+	require.NoError(t, c.Validate().Err(), "Docker needs none of it")
+}
+
 // bucket returns the configuration of a bucket at endpoint.
 func bucket(endpoint string) S3Config {
 	return S3Config{Endpoint: endpoint, Region: "eu-1", Bucket: "backups", Prefix: "a.b/c_d/", AccessKey: "id", SecretKey: "bucket-secret", PathStyle: true}
@@ -54,6 +72,15 @@ var faults = []struct {
 	{"server.allowed_origins[0]", func(c *Config) { c.Server.AllowedOrigins = []string{"https://a/"} }},
 	{"server.allowed_origins[1]", func(c *Config) { c.Server.AllowedOrigins = []string{"https://a", "a.b"} }},
 	{"server.trusted_proxies[0]", func(c *Config) { c.Server.TrustedProxies = []string{"10.0.0.1"} }},
+	{"engine", func(c *Config) { c.Engine = "podman" }},
+	{"kubernetes.kubeconfig", func(c *Config) { cluster(c); c.Kubernetes.Kubeconfig = "config" }},
+	{"kubernetes.namespace", func(c *Config) { cluster(c); c.Kubernetes.Namespace = "a.b" }},
+	{"kubernetes.namespace", func(c *Config) { cluster(c); c.Kubernetes.Namespace = "" }},
+	{"kubernetes.claim", func(c *Config) { cluster(c); c.Kubernetes.Claim = "../x" }},
+	{"kubernetes.requests_percent", func(c *Config) { cluster(c); c.Kubernetes.RequestsPercent = 100 }},
+	{"kubernetes.plain_registries[0]", func(c *Config) { cluster(c); c.Kubernetes.PlainRegistries = []string{"http://r"} }},
+	{"docker.allowed_mounts", func(c *Config) { cluster(c); c.Docker.AllowedMounts = []string{"/srv"} }},
+	{"firewall.backend", func(c *Config) { cluster(c); c.Firewall.Backend = BackendIPTables }},
 	{"authorization.token", func(c *Config) { c.Authorization.Token = "" }},
 	{"authorization.token", func(c *Config) { c.Authorization.Token = "secret" }},
 	{"authorization.token", func(c *Config) { c.Authorization.Token = Secret(strings.ToUpper(testToken)) }},

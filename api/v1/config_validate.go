@@ -17,6 +17,8 @@ var (
 	printable       = regexp.MustCompile(`^[!-~]+$`)
 	hostPattern     = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$`)
 	registryPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]{1,5})?$`)
+	labelPattern    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	namePattern     = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	networkPattern  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 )
 
@@ -36,6 +38,7 @@ func (c Config) Validate() FieldErrors {
 	c.Remote.validate(&f)
 	c.Storage.validate(&f)
 	c.Docker.validate(&f)
+	c.validateEngine(&f)
 	c.Reconcile.validate(&f)
 	f.oneOf("firewall.backend", c.Firewall.Backend, BackendAuto, BackendIPTables, BackendNone)
 	f.check(c.Events.Retention >= Duration(time.Minute), "events.retention", "must be at least 1m")
@@ -142,6 +145,31 @@ func (d DockerConfig) validate(f *FieldErrors) {
 	f.check(d.LogMaxFiles > 0 && d.LogMaxFiles <= 1000, "docker.log_max_files", "must be between 1 and 1000")
 }
 
+// validateEngine checks the choice of the engine, and what an engine lacks.
+func (c Config) validateEngine(f *FieldErrors) {
+	f.oneOf("engine", c.Engine, EngineDocker, EngineKubernetes)
+	if c.Engine != EngineKubernetes {
+		return
+	}
+	k := c.Kubernetes
+	f.check(k.Kubeconfig == "" || filepath.IsAbs(k.Kubeconfig), "kubernetes.kubeconfig", "must be an absolute path")
+	f.check(k.Namespace == "" || labelPattern.MatchString(k.Namespace), "kubernetes.namespace", "must be the name of a namespace")
+	f.check(k.Namespace != "" || k.Kubeconfig == "", "kubernetes.namespace", "is required with kubernetes.kubeconfig")
+	f.check(namePattern.MatchString(k.Claim), "kubernetes.claim", "must be the name of a persistent volume claim")
+	f.check(k.RequestsPercent >= 1 && k.RequestsPercent <= 99, "kubernetes.requests_percent", "must be between 1 and 99")
+	for i, host := range k.PlainRegistries {
+		f.check(registryPattern.MatchString(host), fmt.Sprintf("kubernetes.plain_registries[%d]", i), "must be the name of a host, with or without a port")
+	}
+	f.check(len(c.Docker.AllowedMounts) == 0, "docker.allowed_mounts", "must be empty: the engine kubernetes cannot mount directories of a host")
+	f.check(c.Firewall.Backend != BackendIPTables, "firewall.backend", "must be none: network policies are the firewall of a cluster")
+}
+
+// The engines.
+const (
+	EngineDocker     = "docker"
+	EngineKubernetes = "kubernetes"
+)
+
 func (r ReconcileConfig) validate(f *FieldErrors) {
 	f.check(r.Workers > 0 && r.Workers <= 256, "reconcile.workers", "must be between 1 and 256")
 	f.check(r.Resync >= Duration(time.Second), "reconcile.resync", "must be at least 1s")
@@ -179,6 +207,7 @@ func IsLoopback(host string) bool {
 func Defaults() Config {
 	const day = Duration(24 * time.Hour)
 	return Config{
+		Engine: EngineDocker,
 		Server: ServerConfig{Host: "0.0.0.0", Port: 8070, BodyLimit: MiB},
 		SFTP: SFTPConfig{Host: "0.0.0.0", Port: 2022, MaxSessions: 64, MaxSessionsPerToken: 8,
 			IdleTimeout: Duration(15 * time.Minute)},
@@ -190,7 +219,8 @@ func Defaults() Config {
 		},
 		Docker: DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2,
 			PullReserve: 5 * GiB, ImagesKept: Duration(24 * time.Hour)},
-		Firewall: FirewallConfig{Backend: BackendAuto, EgressFilter: true},
+		Kubernetes: KubernetesConfig{Claim: "berth-volumes", RequestsPercent: 50},
+		Firewall:   FirewallConfig{Backend: BackendAuto, EgressFilter: true},
 		Reconcile: ReconcileConfig{
 			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),
 			StartWarning: Duration(time.Minute), InstallWarning: Duration(10 * time.Minute),
@@ -215,6 +245,9 @@ func (c *Config) Complete() {
 	}
 	if c.Backups.Path == "" {
 		c.Backups.Path = filepath.Join(c.Storage.DataPath, "backups")
+	}
+	if c.Engine == EngineKubernetes && c.Firewall.Backend == BackendAuto {
+		c.Firewall.Backend = BackendNone
 	}
 	if c.SFTP.HostKey == "" {
 		c.SFTP.HostKey = filepath.Join(c.Storage.DataPath, "sftp", "ed25519")

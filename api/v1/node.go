@@ -35,12 +35,14 @@ type DiskSpace struct {
 
 // NodeEngine is the engine, as it answered last.
 type NodeEngine struct {
-	Reachable     bool   `json:"reachable"`
-	Version       string `json:"version"` // empty, like the others: it has not answered yet
-	API           string `json:"api"`
-	StorageDriver string `json:"storage_driver"`
-	CgroupVersion string `json:"cgroup_version"`
-	LiveRestore   bool   `json:"live_restore"`
+	Name          string   `json:"name"`  // docker or kubernetes
+	Lacks         []string `json:"lacks"` // what it cannot do, such as swap: requests that need it are refused
+	Reachable     bool     `json:"reachable"`
+	Version       string   `json:"version"` // empty, like the others: it has not answered yet
+	API           string   `json:"api"`
+	StorageDriver string   `json:"storage_driver"`
+	CgroupVersion string   `json:"cgroup_version"`
+	LiveRestore   bool     `json:"live_restore"`
 }
 
 // Allocated sums the limits of all containers that are not being deleted. A limit that is

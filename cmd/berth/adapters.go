@@ -86,8 +86,11 @@ func (d *daemon) registryAuth(host string) runtime.Auth {
 }
 
 // bootID returns the id of the host's boot. If it is empty, no start of berth counts
-// as a boot.
-func bootID() string {
+// as a boot: that of a cluster's machine ends no container of another.
+func (d *daemon) bootID() string {
+	if d.settings.Current().Engine == v1.EngineKubernetes {
+		return ""
+	}
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
@@ -108,8 +111,8 @@ func isOwn(to netip.Addr) bool {
 }
 
 // newRoots returns the part that measures what containers write outside their volumes.
-func (d *daemon) newRoots() *container.Roots {
-	m := rootMeter{engine: d.engine, volumes: d.volumes, processes: d.meter,
+func (d *daemon) newRoots(engine *docker.Engine, processes *cgroup.Reader) *container.Roots {
+	m := rootMeter{engine: engine, volumes: func() *volume.Manager { return d.volumes }, processes: processes,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
 	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
 }
@@ -117,7 +120,7 @@ func (d *daemon) newRoots() *container.Roots {
 // rootMeter measures what one container occupies outside its volume.
 type rootMeter struct {
 	engine    *docker.Engine
-	volumes   *volume.Manager
+	volumes   func() *volume.Manager // made after the engine
 	processes *cgroup.Reader
 	limit     func() int64 // docker.root_limit, bytes
 }
@@ -137,7 +140,7 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name) (container.RootU
 		most += most/4 + 1
 	}
 	for _, dir := range w.Dirs {
-		part, err := m.volumes.Measure(ctx, dir, most)
+		part, err := m.volumes().Measure(ctx, dir, most)
 		u.Usage = u.Add(part)
 		if !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
@@ -174,7 +177,7 @@ func (d *daemon) ownVolume(id string, user runtime.Account) (reason string, err 
 	}
 	owner, is := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
-	if !is || user.UID == 0 || int(owner.Uid) == user.UID && mode&0o200 != 0 || int(owner.Gid) == user.GID && mode&0o020 != 0 || mode&0o002 != 0 {
+	if !is || user.UID <= 0 || int(owner.Uid) == user.UID && mode&0o200 != 0 || int(owner.Gid) == user.GID && mode&0o020 != 0 || mode&0o002 != 0 {
 		return "", nil
 	}
 	if _, err := root.Readdirnames(1); errors.Is(err, io.EOF) {

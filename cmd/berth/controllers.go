@@ -38,15 +38,14 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	heavyCalls := min(mostHeavyCalls, 2*goruntime.NumCPU())
 	slots := container.NewSemaphore(heavyCalls)
 	c := d.settings.Current().Reconcile
-	roots := d.newRoots()
 	r := &container.Reconciler{
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
 		OrphanGrace: orphanGrace,
-		Semaphore:   slots, Roots: roots, Now: time.Now,
+		Semaphore:   slots, Roots: d.roots, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
-		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Own: d.ownVolume, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
+		BootID: d.bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Own: d.ownVolume, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
@@ -54,7 +53,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start
 			r.Watch(func() { d.listed.Store(true) }),
-			d.consoles.Source, roots.Source(), container.Restores(d.store), container.Volumes(d.store),
+			d.consoles.Source, d.roots.Source(), container.Restores(d.store), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Awaited: []controller.Source{pulls.Source, configs.Source, slots.Source},

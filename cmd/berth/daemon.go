@@ -24,6 +24,7 @@ import (
 	"berth/cmd/berth/config"
 	"berth/controller"
 	"berth/controller/console"
+	"berth/controller/container"
 	"berth/controller/event"
 	"berth/controller/image"
 	"berth/controller/port"
@@ -31,8 +32,6 @@ import (
 	"berth/controller/stats"
 	"berth/controller/token"
 	"berth/controller/volume"
-	"berth/runtime/cgroup"
-	"berth/runtime/docker"
 	"berth/runtime/firewall"
 	"berth/runtime/hostmount"
 	hostvolume "berth/runtime/volume"
@@ -51,13 +50,14 @@ type daemon struct {
 
 	store    *store.Store
 	wrong    *limit.Rate // wrong tokens, of the API and of SFTP
-	engine   *docker.Engine
+	engine   engine
+	meter    stats.Meter      // of the usage of containers
+	roots    *container.Roots // nil: the engine itself bounds what containers write outside their volumes
 	volumes  *hostvolume.Manager
 	mounts   *hostmount.Pinner
 	hub      *stream.Hub
 	consoles *console.Manager
 	sampler  *stats.Sampler
-	meter    *cgroup.Reader
 	node     *node
 	targets  targets // of backups
 	server   *server.Server
@@ -96,11 +96,9 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	d.part("store", d.watchStore)
 
 	// These act on the host: the engine with its firewall, and the directories of volumes.
-	egress := newEgressFilter(c, d.store.ID(), log)
-	if d.engine, err = d.newEngine(egress); err != nil {
+	if err = d.newEngine(); err != nil {
 		return nil, err
 	}
-	d.part("egress filter", func(ctx context.Context) error { return egress.keep(ctx, d.engine.Bridge, d.resync()) })
 	allowed := func() []string { return s.Current().Docker.AllowedMounts }
 	d.mounts = hostmount.New(filepath.Join(pinnedMounts, d.store.ID()), allowed, log)
 	if d.volumes, err = d.newVolumes(); err != nil {
@@ -114,7 +112,6 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	// Consoles, usage, events and the node are observed.
 	d.hub = stream.New(filepath.Join(c.Storage.DataPath, "console"), stream.Options{Registerer: d.metrics, Log: log})
 	d.consoles = console.New(d.engine, d.hub, console.Options{Log: log})
-	d.meter = cgroup.New(d.engine)
 	d.sampler = stats.NewSampler(d.consoles, d.meter, d.hub, stats.Options{Disk: d.diskUsage, Log: log})
 	d.node = newNode(d)
 	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter), port.NewCollector(d.store), volume.NewCollector(d.store), newNodeCollector(d))
@@ -158,18 +155,6 @@ func (d *daemon) loop(l *controller.Loop) {
 		l.Run(ctx)
 		return nil
 	}})
-}
-
-// newEngine returns the engine. It has the egress filter guard each bridge before its first container.
-func (d *daemon) newEngine(egress *egressFilter) (*docker.Engine, error) {
-	c := d.settings.Current().Docker
-	guard := egress.guard
-	if !egress.on {
-		guard = nil
-	}
-	return docker.New(docker.Config{Guard: guard, Host: c.Host, StoreID: d.store.ID(), Network: c.Network,
-		PidsLimit: c.PidsLimit, NofileLimit: c.NofileLimit, TmpSize: int64(c.TmpSize),
-		LogMaxSize: int64(c.LogMaxSize), LogMaxFiles: c.LogMaxFiles}, d.metrics, d.log)
 }
 
 func (d *daemon) newVolumes() (*hostvolume.Manager, error) {

@@ -17,7 +17,8 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
-	engine "berth/runtime"
+	"berth/runtime"
+	"berth/runtime/docker"
 	hostvolume "berth/runtime/volume"
 	"berth/store"
 )
@@ -60,14 +61,14 @@ func TestUnreadyStore(t *testing.T) {
 func TestNodeBeforeEngineVersion(t *testing.T) {
 	volumes, err := hostvolume.New(t.TempDir(), hostvolume.Options{})
 	require.NoError(t, err)
-	c := v1.Config{Storage: v1.StorageConfig{HardLimit: v1.HardLimitAuto}}
-	d := &daemon{volumes: volumes, settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}
+	c := v1.Config{Engine: v1.EngineDocker, Storage: v1.StorageConfig{HardLimit: v1.HardLimitAuto}}
+	d := &daemon{engine: &docker.Engine{}, volumes: volumes, settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}
 	n := newNode(d)
 	require.False(t, n.view().Features["hard_limits"], "they are configured, and not in force")
 	d.health.Store(&health{at: time.Now()})
-	require.Equal(t, v1.NodeEngine{}, n.view().Engine)
-	n.engine.Store(&engine.EngineInfo{Version: "28.1"})
-	require.Equal(t, v1.NodeEngine{Version: "28.1", Reachable: true}, n.view().Engine)
+	require.Equal(t, v1.NodeEngine{Name: "docker", Lacks: []string{}}, n.view().Engine)
+	n.engine.Store(&runtime.EngineInfo{Version: "28.1"})
+	require.Equal(t, v1.NodeEngine{Name: "docker", Lacks: []string{}, Version: "28.1", Reachable: true}, n.view().Engine)
 	d.health.Store(&health{at: time.Now(), err: errors.New("no answer")})
 	require.False(t, n.view().Engine.Reachable)
 }
@@ -163,11 +164,11 @@ func TestPullSpace(t *testing.T) {
 	c := v1.Defaults()
 	n := &node{d: &daemon{settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}}
 	require.NoError(t, n.pullSpace(), "its disk is unknown yet")
-	n.engine.Store(&engine.EngineInfo{Root: t.TempDir()})
+	n.engine.Store(&runtime.EngineInfo{Root: t.TempDir()})
 	c.Docker.PullReserve = 1 << 60
 	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil, nil)
 	err := n.pullSpace()
-	require.ErrorIs(t, err, engine.ErrNoSpace)
+	require.ErrorIs(t, err, runtime.ErrNoSpace)
 	require.ErrorContains(t, err, "docker.pull_reserve")
 	c.Docker.PullReserve = 0
 	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil, nil)
@@ -190,7 +191,7 @@ func TestOwnVolume(t *testing.T) {
 	path := d.volumes.Path("v")
 	require.NoError(t, os.MkdirAll(path, 0o755))
 	own := func(uid, gid int) string {
-		reason, err := d.ownVolume("v", engine.Account{UID: uid, GID: gid})
+		reason, err := d.ownVolume("v", runtime.Account{UID: uid, GID: gid})
 		require.NoError(t, err)
 		return reason
 	}

@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
-	engine "berth/runtime"
-	"berth/runtime/docker"
+	container "berth/runtime"
 )
 
 // The times between two observations of the disks and of the engine, and the limit of the latter.
@@ -31,15 +30,16 @@ const (
 // or a disk that hangs.
 type node struct {
 	d      *daemon
-	host   v1.Node // the fields that stay the same while the daemon runs
+	host   v1.Node  // the fields that stay the same while the daemon runs
+	lacks  []string // of the engine
 	disks  atomic.Pointer[v1.NodeDisks]
-	engine atomic.Pointer[engine.EngineInfo]
+	engine atomic.Pointer[container.EngineInfo]
 }
 
 func newNode(d *daemon) *node {
 	var host unix.Utsname
 	_ = unix.Uname(&host) // it cannot fail
-	n := &node{d: d, host: v1.Node{Version: release(), StartedAt: d.began.UTC(), OS: osName("/etc/os-release"),
+	n := &node{d: d, lacks: d.lacks(), host: v1.Node{Version: release(), StartedAt: d.began.UTC(), OS: osName("/etc/os-release"),
 		Kernel: unix.ByteSliceToString(host.Release[:]), Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}}
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
@@ -79,10 +79,11 @@ func (n *node) view() v1.Node {
 		v.Disk = *disks
 	}
 	if e := n.engine.Load(); e != nil { // until then the engine is not reachable, so that a client sees no empty version
-		v.CPUs = e.CPUs
+		v.CPUs, v.Memory = e.CPUs, cmp.Or(e.Memory, v.Memory)
 		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore,
 			Reachable: n.d.engineHealth().Reachable}
 	}
+	v.Engine.Name, v.Engine.Lacks = c.Engine, n.lacks
 	return v
 }
 
@@ -124,7 +125,7 @@ func (n *node) watchEngine(ctx context.Context) error {
 func (n *node) askEngine(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
-	info, err := docker.Info(ctx, n.d.settings.Current().Docker.Host)
+	info, err := n.d.engine.Info(ctx)
 	if err != nil {
 		n.d.log.Debug("the engine did not report its version", "err", err)
 		return false
@@ -144,7 +145,7 @@ func (n *node) pullSpace() error {
 	if reserve = max(reserve, space.Total/10); space.Total == 0 || space.Free >= reserve {
 		return nil
 	}
-	return fmt.Errorf("%w: the disk of Docker has %.1f GiB free, and a pull needs %.1f GiB (docker.pull_reserve)", engine.ErrNoSpace,
+	return fmt.Errorf("%w: the disk of Docker has %.1f GiB free, and a pull needs %.1f GiB (docker.pull_reserve)", container.ErrNoSpace,
 		float64(space.Free)/(1<<30), float64(reserve)/(1<<30))
 }
 

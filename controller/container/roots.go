@@ -78,6 +78,10 @@ func withoutSlack(u v1.Usage) v1.Usage {
 // the other, and names those whose usage changed.
 func (r *Roots) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
+		if r == nil {
+			<-ctx.Done()
+			return nil
+		}
 		tick := time.NewTicker(rootPeriod)
 		defer tick.Stop()
 		for ctx.Err() == nil {

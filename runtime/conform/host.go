@@ -65,6 +65,8 @@ func lacking(t *testing.T, h *Harness) {
 		runtime.CanCpuset:    func(s *runtime.Spec) { s.Live.Cpuset = "0" },
 		runtime.CanIOWeight:  func(s *runtime.Spec) { s.IOWeight = 100 },
 		runtime.CanNoOOMKill: func(s *runtime.Spec) { s.Live.Memory, s.Live.NoOOMKill = 64<<20, true },
+		runtime.CanNameUsers: func(s *runtime.Spec) { s.User = "nobody" },
+		runtime.CanMountHost: func(s *runtime.Spec) { s.Mounts = []runtime.Mount{{Source: t.TempDir(), Target: "/mnt"}} },
 	} {
 		if h.able(c) {
 			continue
@@ -78,7 +80,7 @@ func lacking(t *testing.T, h *Harness) {
 		_, err := h.Engine.Create(t.Context(), changed)
 		require.ErrorIs(t, err, runtime.ErrInvalid, c)
 		require.ErrorContains(t, err, string(c))
-		if changed.IOWeight == 0 {
+		if changed.Live != s.Live {
 			require.ErrorIs(t, h.Engine.Update(t.Context(), s.Name, changed.Live), runtime.ErrInvalid, c)
 		}
 		require.Equal(t, before, h.inspect(t, s.Name))

@@ -90,6 +90,9 @@ func (e *Engine) instance(ctx context.Context) (string, error) {
 	return n.ID, err
 }
 
+// Info asks the engine about itself.
+func (e *Engine) Info(ctx context.Context) (runtime.EngineInfo, error) { return Info(ctx, e.cfg.Host) }
+
 // Info asks the engine at host, which is that of Config, about itself. It needs no
 // Engine, whose store may be closed.
 func Info(ctx context.Context, host string) (info runtime.EngineInfo, err error) {

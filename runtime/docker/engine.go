@@ -112,6 +112,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return nil
 }
 
+// Lacks returns nothing: Docker has every capability.
+func (e *Engine) Lacks() []runtime.Capability { return nil }
+
 // Bridge asks the engine for the bridge of the containers' network.
 func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.net.bridge(ctx) }
 

@@ -55,7 +55,11 @@ func (c *core) connect(kubeconfig string) error {
 func (c *core) do(ctx context.Context, limit time.Duration, call, object string, work func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	began := time.Now()
 	err := classify(work(limited))
+	if ctx.Err() == nil { // otherwise the end says nothing about the cluster
+		c.requests.WithLabelValues(call, resultOf(err)).Observe(time.Since(began).Seconds())
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -102,6 +106,17 @@ func classify(err error) error {
 		class = runtime.ErrUnavailable
 	}
 	return fmt.Errorf("%w: %w", class, err)
+}
+
+// resultOf returns the result of a call for the metric.
+func resultOf(err error) string {
+	switch {
+	case err == nil, errors.Is(err, runtime.ErrNotFound), errors.Is(err, runtime.ErrNotRunning):
+		return "ok"
+	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return "unavailable"
+	}
+	return "refused"
 }
 
 func (c *core) namespaceUID(ctx context.Context) (string, error) {

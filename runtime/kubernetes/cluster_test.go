@@ -63,12 +63,12 @@ func newCluster(t *testing.T) cluster {
 		PlainHTTP: []string{host + ":5000", host + ":5001"}, RequestsShare: 0.01,
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	administrator, err := New(config, log)
+	administrator, err := New(config, nil, log)
 	require.NoError(t, err)
 	c := cluster{admin: administrator.core, host: host}
 	c.prepare(t, name, volumes)
 	config.Kubeconfig = c.permit(t, name)
-	c.Engine, err = New(config, log)
+	c.Engine, err = New(config, nil, log)
 	require.NoError(t, err)
 	return c
 }

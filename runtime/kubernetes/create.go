@@ -1,14 +1,18 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	core1 "k8s.io/api/core/v1"
 
@@ -32,6 +36,44 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err err
 		})
 	})
 	return id, err
+}
+
+// Probe returns the error with which the cluster would refuse to create a container. It creates
+// none.
+func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
+	return e.core.do(ctx, quick, "probe", describe(s.Name), func(ctx context.Context) error {
+		pod, err := e.core.podOf(ctx, s)
+		if err != nil {
+			return err
+		}
+		pod.Name += "-probe" // the container's own is taken
+		options := &meta.CreateOptions{DryRun: []string{meta.DryRunAll}}
+		return e.core.client.Post().Namespace(e.core.cfg.Namespace).Resource("pods").VersionedParams(options, e.core.parameters).Body(pod).Do(ctx).Error()
+	})
+}
+
+// Account returns the user and the group of a container's processes: those of its spec, or of
+// its image. The engine knows no names, and no groups of users without one.
+func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account, err error) {
+	err = e.core.do(ctx, quick, "account", describe(n), func(ctx context.Context) error {
+		_, r, err := e.core.get(ctx, e.core.podName(n))
+		if err != nil {
+			return err
+		}
+		user, group, _ := strings.Cut(r.User, ":")
+		if a.UID, err = strconv.Atoi(cmp.Or(user, "0")); err != nil {
+			a.UID = -1
+		}
+		a.GID, _ = strconv.Atoi(group)
+		return nil
+	})
+	return a, err
+}
+
+// Connect does nothing: a pod cannot be disconnected from its network.
+func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
+	_, err := e.Inspect(ctx, n)
+	return err
 }
 
 // podOf checks a spec and returns its pod.

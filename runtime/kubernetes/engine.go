@@ -1,12 +1,18 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+	core1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -22,6 +28,11 @@ type Config struct {
 	Volumes    string   // directory at which berth has mounted Claim
 	Keeper     string   // path of the program cmd/keeper
 	PlainHTTP  []string // registries that are asked without TLS, as host:port
+
+	// RootLimit returns how many bytes a new container may write outside its mounts; 0, and nil:
+	// no limit.
+	RootLimit func() int64
+	TmpSize   int64 // bytes of /tmp and /run of a container with a read-only root; 0: 128 MiB
 
 	// RequestsShare is the part of a memory or processor limit that the scheduler reserves
 	// for a pod. 0: 0.5.
@@ -39,6 +50,7 @@ type core struct {
 	log    *slog.Logger
 
 	parameters apiruntime.ParameterCodec // encodes the options of requests
+	requests   *prometheus.HistogramVec
 
 	images imageCache
 	usage  usageCache
@@ -48,27 +60,38 @@ type core struct {
 }
 
 // New returns an Engine. It does not connect to the cluster, which may be unreachable.
-func New(c Config, log *slog.Logger) (*Engine, error) {
+func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	for what, value := range map[string]string{"store id": c.StoreID, "namespace": c.Namespace, "claim": c.Claim, "directory of volumes": c.Volumes, "keeper": c.Keeper} {
 		if value == "" {
 			return nil, errors.New("kubernetes: no " + what)
 		}
 	}
-	if c.RequestsShare == 0 {
-		c.RequestsShare = 0.5
-	}
-	e := &Engine{core: &core{cfg: c, log: log}}
+	c.RequestsShare, c.TmpSize = cmp.Or(c.RequestsShare, 0.5), cmp.Or(c.TmpSize, 128<<20)
+	e := &Engine{core: &core{cfg: c, log: log, requests: newMetrics(r)}}
 	if err := e.core.connect(c.Kubeconfig); err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
 	return e, nil
 }
 
+// newMetrics registers the metric of calls with r, unless r is nil.
+func newMetrics(r prometheus.Registerer) *prometheus.HistogramVec {
+	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "berth_engine_request_duration_seconds",
+		Help:    "Time that requests to the container engine took, by operation and result.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
+	}, []string{"operation", "result"})
+	if r != nil {
+		r.MustRegister(requests)
+	}
+	return requests
+}
+
 // Lacks returns what the engine cannot do. It refuses a spec that needs it.
 func (e *Engine) Lacks() []runtime.Capability {
 	return []runtime.Capability{
 		runtime.CanSwap, runtime.CanPids, runtime.CanCpuset, runtime.CanIOWeight, runtime.CanNoOOMKill,
-		runtime.CanPause, runtime.CanCountPids, runtime.CanDetectPorts,
+		runtime.CanPause, runtime.CanCountPids, runtime.CanDetectPorts, runtime.CanMountHost, runtime.CanNameUsers,
 	}
 }
 
@@ -80,4 +103,72 @@ func (e *Engine) Instance(ctx context.Context) (id string, err error) {
 		return err
 	})
 	return id, err
+}
+
+// Ready returns nil if the cluster answers, else why not.
+func (e *Engine) Ready(ctx context.Context) error {
+	_, err := e.Instance(ctx)
+	return err
+}
+
+// Info asks the cluster about itself.
+func (e *Engine) Info(ctx context.Context) (runtime.EngineInfo, error) { return e.core.info(ctx) }
+
+// Info asks a cluster about itself. It needs no Engine, whose store may be closed, and of c only
+// Kubeconfig.
+func Info(ctx context.Context, c Config) (info runtime.EngineInfo, err error) {
+	one := &core{cfg: c, requests: newMetrics(nil)}
+	if err := one.connect(c.Kubeconfig); err != nil {
+		return info, fmt.Errorf("kubernetes: %w", err)
+	}
+	defer one.client.Client.CloseIdleConnections()
+	return one.info(ctx)
+}
+
+// info sums up the nodes that take pods.
+func (c *core) info(ctx context.Context) (info runtime.EngineInfo, err error) {
+	err = c.do(ctx, quick, "info", "cluster", func(ctx context.Context) error {
+		answer, err := c.client.Get().AbsPath("/version").DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+		var version struct{ GitVersion string }
+		if err := json.Unmarshal(answer, &version); err != nil {
+			return err
+		}
+		var nodes core1.NodeList
+		if err := c.client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+			return err
+		}
+		info = runtime.EngineInfo{
+			Version: strings.TrimPrefix(version.GitVersion, "v"), API: "v1",
+			Limits: runtime.EngineLimits{Memory: true, CPU: true},
+		}
+		for _, node := range nodes.Items {
+			if node.Spec.Unschedulable {
+				continue
+			}
+			info.OS, info.Kernel = node.Status.NodeInfo.OSImage, node.Status.NodeInfo.KernelVersion
+			info.CPUs += int(node.Status.Allocatable.Cpu().Value())
+			info.Memory += node.Status.Allocatable.Memory().Value()
+		}
+		return nil
+	})
+	return info, err
+}
+
+// Close closes the idle connections to the cluster.
+func (e *Engine) Close() error {
+	e.core.client.Client.CloseIdleConnections()
+	return nil
+}
+
+// InClusterNamespace returns the namespace of the pod that berth runs in; empty if berth does
+// not run in one.
+func InClusterNamespace() string {
+	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -74,16 +75,68 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 			streams.Stdout = io.Discard
 		}
 		err = e.core.stream(limited, pod, "attach", options, streams)
-		switch {
-		case err == nil || ctx.Err() != nil:
-			return err
-		case limited.Err() != nil:
+		if err != nil && ctx.Err() == nil && limited.Err() != nil {
 			return runtime.ErrInputFull
-		case strings.Contains(err.Error(), "container not found") || strings.Contains(err.Error(), "not running"):
-			return runtime.ErrNotRunning // the kubelet has no code for it
 		}
-		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		return attachError(ctx, err)
 	})
+}
+
+// attachError classifies the error of an attach. The kubelet has no codes.
+func attachError(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case strings.Contains(err.Error(), "container not found") || strings.Contains(err.Error(), "not running"):
+		return runtime.ErrNotRunning
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+}
+
+// resizeTime is how long an attach stays open after it has sent a size: nobody confirms it.
+const resizeTime = 200 * time.Millisecond
+
+// Resize sets the size of the terminal of a container. It does nothing if the container has
+// none.
+func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows uint) error {
+	return e.core.do(ctx, quick, "resize", "container "+containerID, func(ctx context.Context) error {
+		pod, _, err := e.core.getByID(ctx, containerID)
+		switch {
+		case err != nil:
+			return err
+		case !running(pod):
+			return runtime.ErrNotRunning
+		case !pod.Spec.Containers[0].TTY:
+			return nil
+		}
+		limited, cancel := context.WithCancel(ctx)
+		defer cancel()
+		size := &oneSize{size: &remotecommand.TerminalSize{Width: uint16(min(columns, math.MaxUint16)), Height: uint16(min(rows, math.MaxUint16))}, cancel: cancel, done: limited.Done()}
+		options := &core1.PodAttachOptions{Container: serverContainer, TTY: true, Stdout: true}
+		err = e.core.stream(limited, pod, "attach", options, remotecommand.StreamOptions{Stdout: io.Discard, Tty: true, TerminalSizeQueue: size})
+		if ctx.Err() == nil && limited.Err() != nil {
+			return nil // it was sent
+		}
+		return attachError(ctx, err)
+	})
+}
+
+// oneSize is a queue of one size. It ends the stream some time after the size was sent.
+type oneSize struct {
+	size   *remotecommand.TerminalSize
+	cancel func()
+	done   <-chan struct{}
+}
+
+// Next returns the size, and then nothing until the stream ends. The stream has sent the size
+// when it asks again.
+func (q *oneSize) Next() *remotecommand.TerminalSize {
+	size := q.size
+	if q.size = nil; size == nil {
+		time.AfterFunc(resizeTime, q.cancel)
+		<-q.done
+	}
+	return size
 }
 
 // getByID returns the pod of the current run of a container.

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/distribution/reference"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	core1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -34,6 +38,7 @@ type resolved struct {
 	digest string
 	ref    string // with the digest in place of the tag
 	secret string // name of the Secret with the credentials of its registry; empty: none
+	config ocispec.ImageConfig
 }
 
 func (i *imageCache) get(ref string) (resolved, bool) {
@@ -50,6 +55,12 @@ func (i *imageCache) put(ref string, image resolved) {
 		i.images = map[string]resolved{}
 	}
 	i.images[ref] = image
+}
+
+func (i *imageCache) drop(ref string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.images, ref)
 }
 
 // ImageID returns the digest to which ref was resolved by the last Pull; empty if there was
@@ -102,7 +113,49 @@ func (c *core) resolve(ctx context.Context, ref string, a runtime.Auth) (image r
 	}
 	image.digest = descriptor.Digest.String()
 	image.ref = named.Name() + "@" + image.digest
+	if image.config, err = configOf(ctx, repository, descriptor); err != nil {
+		return image, registryError(err)
+	}
 	return image, nil
+}
+
+// maxDescription bounds the manifest and the configuration of an image, in bytes.
+const maxDescription = 4 << 20
+
+// configOf reads the configuration of an image: its command and its user. An image for several
+// architectures has several; that for berth's own stands for all.
+func configOf(ctx context.Context, repository *remote.Repository, image ocispec.Descriptor) (c ocispec.ImageConfig, err error) {
+	options := oras.FetchBytesOptions{MaxBytes: maxDescription}
+	if image.MediaType == ocispec.MediaTypeImageIndex || image.MediaType == mediaTypeList {
+		options.TargetPlatform = &ocispec.Platform{OS: "linux", Architecture: goruntime.GOARCH}
+	}
+	_, text, err := oras.FetchBytes(ctx, repository, image.Digest.String(), options)
+	if err != nil {
+		return c, err
+	}
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return c, err
+	}
+	if manifest.Config.Size > maxDescription {
+		return c, fmt.Errorf("the configuration of the image has %d bytes: %w", manifest.Config.Size, errdef.ErrSizeExceedsLimit)
+	}
+	if text, err = content.FetchAll(ctx, repository, manifest.Config); err != nil {
+		return c, err
+	}
+	var whole ocispec.Image
+	err = json.Unmarshal(text, &whole)
+	return whole.Config, err
+}
+
+// mediaTypeList is Docker's own type of an image for several architectures.
+const mediaTypeList = "application/vnd.docker.distribution.manifest.list.v2+json"
+
+// RemoveImage forgets to which digest ref was resolved. The nodes themselves remove the images
+// that no pod needs.
+func (e *Engine) RemoveImage(_ context.Context, _, ref string) error {
+	e.core.images.drop(ref)
+	return nil
 }
 
 // tagOf returns the digest or the tag of a reference.
@@ -124,6 +177,8 @@ func registryError(err error) error {
 		class = runtime.ErrImageNotFound
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		class = runtime.ErrDenied
+	case errors.Is(err, errdef.ErrSizeExceedsLimit):
+		class = runtime.ErrInvalid
 	case errors.As(err, &answer):
 		switch answer.StatusCode {
 		case http.StatusNotFound:

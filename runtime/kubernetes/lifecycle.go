@@ -91,6 +91,12 @@ func (c *core) update(ctx context.Context, pod *core1.Pod, r record, l runtime.L
 	}
 	if !ended(pod) {
 		want := c.resources(live)
+		now := pod.Spec.Containers[0].Resources // a resize can change nothing else
+		for name, limit := range now.Limits {
+			if name == core1.ResourceEphemeralStorage {
+				want.Limits[name], want.Requests[name] = limit, now.Requests[name]
+			}
+		}
 		if err := c.patch(ctx, pod, "resize", operation{"replace", "/spec/containers/0/resources", want}); err != nil {
 			return err
 		}

@@ -1,9 +1,11 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +25,6 @@ const (
 	keeperPath   = keeperDir + "/keeper"
 	volumesName  = "volumes" // of the pod's volume that is the claim
 	defaultGrace = 10        // seconds between the stop signal and SIGKILL
-	tmpSize      = 128 << 20 // bytes of each file system in memory
 	minMemory    = 6 << 20   // bytes; less is not enough for a runtime to start a process
 )
 
@@ -31,9 +32,6 @@ const (
 func requireAble(s runtime.Spec) error {
 	if s.IOWeight != 0 {
 		return lacking(runtime.CanIOWeight)
-	}
-	if len(s.Command) == 0 {
-		return fmt.Errorf("%w: the engine kubernetes needs a command", runtime.ErrInvalid)
 	}
 	return requireLive(s.Live)
 }
@@ -63,8 +61,8 @@ func lacking(c runtime.Capability) error {
 func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod, error) {
 	r := record{
 		ID: s.Name.ID, Role: string(s.Name.Role), ContainerID: c.newContainerID(s.Name), ImageID: image.digest, SpecHash: s.SpecHash,
-		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live), StopSignal: s.StopSignal, StopTimeout: s.StopTimeout,
-		SignalGroup: s.SignalGroup, Labels: s.Labels,
+		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live), StopSignal: cmp.Or(s.StopSignal, image.config.StopSignal), StopTimeout: s.StopTimeout,
+		SignalGroup: s.SignalGroup, User: cmp.Or(s.User, image.config.User), Labels: s.Labels,
 	}
 	for _, m := range s.Mounts {
 		r.Mounts = append(r.Mounts, m.Source)
@@ -72,6 +70,12 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 	text, err := r.text()
 	if err != nil {
 		return nil, err
+	}
+	if len(s.Command) == 0 {
+		s.Command = append(slices.Clone(image.config.Entrypoint), image.config.Cmd...)
+	}
+	if len(s.Command) == 0 {
+		return nil, fmt.Errorf("%w: the image has no command of its own", runtime.ErrBadCommand)
 	}
 	server, err := c.container(s, image, keeper)
 	if err != nil {
@@ -107,8 +111,23 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 	if image.secret != "" {
 		pod.Spec.ImagePullSecrets = []core1.LocalObjectReference{{Name: image.secret}}
 	}
-	memoryVolumes(pod, s)
+	c.memoryVolumes(pod, s)
+	if s.MachineID != "" && !s.ReadOnlyRoot {
+		identify(pod, s.MachineID)
+	}
 	return pod, nil
+}
+
+// identify gives a pod the file /etc/machine-id.
+func identify(pod *core1.Pod, id string) {
+	const name = "machine-id"
+	pod.Annotations[annotationID] = id
+	field := &core1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotationID + "']"}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, core1.Volume{Name: name, VolumeSource: core1.VolumeSource{
+		DownwardAPI: &core1.DownwardAPIVolumeSource{Items: []core1.DownwardAPIVolumeFile{{Path: name, FieldRef: field}}},
+	}})
+	server := &pod.Spec.Containers[0]
+	server.VolumeMounts = append(server.VolumeMounts, core1.VolumeMount{Name: name, MountPath: "/etc/machine-id", SubPath: name, ReadOnly: true})
 }
 
 // tolerations keep a pod on a node whose link is cut: with the default, a short cut would
@@ -186,7 +205,7 @@ func setUser(c *core1.SecurityContext, user string) error {
 	uid, gid, grouped := strings.Cut(user, ":")
 	number, err := strconv.ParseInt(uid, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: the engine kubernetes needs the number of the user %q", runtime.ErrInvalid, user)
+		return fmt.Errorf("%w: %q needs the number of the user", lacking(runtime.CanNameUsers), user)
 	}
 	c.RunAsUser = &number
 	if !grouped {
@@ -194,7 +213,7 @@ func setUser(c *core1.SecurityContext, user string) error {
 	}
 	group, err := strconv.ParseInt(gid, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: the engine kubernetes needs the number of the group %q", runtime.ErrInvalid, user)
+		return fmt.Errorf("%w: %q needs the number of the group", lacking(runtime.CanNameUsers), user)
 	}
 	c.RunAsGroup = &group
 	return nil
@@ -204,7 +223,7 @@ func setUser(c *core1.SecurityContext, user string) error {
 func (c *core) subPath(source string) (string, error) {
 	path, err := filepath.Rel(c.cfg.Volumes, source)
 	if err != nil || !filepath.IsLocal(path) || path == "." {
-		return "", fmt.Errorf("%w: %s is not in the directory of the volumes, %s", runtime.ErrInvalid, source, c.cfg.Volumes)
+		return "", fmt.Errorf("%w: %s is not in the directory of the volumes, %s", lacking(runtime.CanMountHost), source, c.cfg.Volumes)
 	}
 	return path, nil
 }
@@ -230,12 +249,16 @@ func (c *core) resources(l runtime.Live) core1.ResourceRequirements {
 		limits[core1.ResourceCPU] = *resource.NewMilliQuantity(milli, resource.DecimalSI)
 		requests[core1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(milli)*c.cfg.RequestsShare), resource.DecimalSI)
 	}
+	if c.cfg.RootLimit != nil && c.cfg.RootLimit() > 0 { // a node ends a pod that writes more
+		limits[core1.ResourceEphemeralStorage] = *resource.NewQuantity(c.cfg.RootLimit(), resource.BinarySI)
+		requests[core1.ResourceEphemeralStorage] = resource.Quantity{} // otherwise it would be the limit
+	}
 	return core1.ResourceRequirements{Limits: limits, Requests: requests}
 }
 
 // memoryVolumes adds file systems in memory: /dev/shm of a certain size, and what is writable
 // beside a read-only root.
-func memoryVolumes(pod *core1.Pod, s runtime.Spec) {
+func (c *core) memoryVolumes(pod *core1.Pod, s runtime.Spec) {
 	add := func(name, path string, size int64) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, core1.Volume{Name: name, VolumeSource: core1.VolumeSource{
 			EmptyDir: &core1.EmptyDirVolumeSource{Medium: core1.StorageMediumMemory, SizeLimit: resource.NewQuantity(size, resource.BinarySI)},
@@ -255,7 +278,7 @@ func memoryVolumes(pod *core1.Pod, s runtime.Spec) {
 			mounted = mounted || m.Target == "/"+dir
 		}
 		if !mounted {
-			add(dir, "/"+dir, tmpSize)
+			add(dir, "/"+dir, c.cfg.TmpSize)
 		}
 	}
 }
@@ -277,6 +300,9 @@ func successor(pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) 
 			Name: pod.Name, Labels: pod.Labels, Annotations: map[string]string{annotationRecord: text}, Finalizers: []string{finalizer},
 		},
 		Spec: *pod.Spec.DeepCopy(),
+	}
+	if id := pod.Annotations[annotationID]; id != "" {
+		next.Annotations[annotationID] = id
 	}
 	next.Spec.NodeName, next.Spec.SchedulingGates = "", nil
 	if started.IsZero() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 	core1 "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,7 @@ import (
 )
 
 func testCore() *core {
-	return &core{cfg: Config{Namespace: "servers", StoreID: "store", Claim: "volumes", Volumes: "/volumes", RequestsShare: 0.5}}
+	return &core{cfg: Config{Namespace: "servers", StoreID: "store", Claim: "volumes", Volumes: "/volumes", RequestsShare: 0.5, TmpSize: 1 << 20}}
 }
 
 func testSpec() runtime.Spec {
@@ -81,6 +82,31 @@ func TestBuildCarriesTheSpec(t *testing.T) {
 	require.False(t, ours)
 }
 
+// TestBuildOfTheImage: what a spec leaves out is the image's.
+func TestBuildOfTheImage(t *testing.T) {
+	c := testCore()
+	c.cfg.RootLimit = func() int64 { return 1 << 30 }
+	s := testSpec()
+	s.Command, s.User, s.StopSignal, s.ReadOnlyRoot, s.MachineID = nil, "", "", false, "0123456789abcdef"
+	image := resolved{digest: "sha256:1", ref: "img@sha256:1"}
+	_, err := c.build(s, image, "keeper/1")
+	require.ErrorIs(t, err, runtime.ErrBadCommand)
+	image.config = ocispec.ImageConfig{Entrypoint: []string{"java"}, Cmd: []string{"-jar"}, User: "988", StopSignal: "SIGINT"}
+	pod, err := c.build(s, image, "keeper/1")
+	require.NoError(t, err)
+	server := pod.Spec.Containers[0]
+	require.Equal(t, []string{"--", "java", "-jar"}, server.Command[len(server.Command)-3:])
+	require.Nil(t, server.SecurityContext.RunAsUser)
+	require.Equal(t, int64(1<<30), server.Resources.Limits.StorageEphemeral().Value())
+	require.Zero(t, server.Resources.Requests.StorageEphemeral().Value())
+	r, _ := c.recordOf(pod)
+	require.Equal(t, "988", r.User)
+	require.Equal(t, "SIGINT", r.StopSignal)
+	next, err := successor(pod, r, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, s.MachineID, next.Annotations[annotationID], "the machine is the same in each run")
+}
+
 func TestBuildRefuses(t *testing.T) {
 	for what, change := range map[string]func(*runtime.Spec){
 		"a directory outside of the claim": func(s *runtime.Spec) { s.Mounts[0].Source = "/etc" },
@@ -94,9 +120,6 @@ func TestBuildRefuses(t *testing.T) {
 		_, err := testCore().build(s, resolved{}, "keeper/1")
 		require.ErrorIs(t, err, runtime.ErrInvalid, what)
 	}
-	s := testSpec()
-	s.Command = nil
-	require.ErrorIs(t, requireAble(s), runtime.ErrInvalid)
 }
 
 func TestSuccessorInheritsTheRecord(t *testing.T) {

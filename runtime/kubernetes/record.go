@@ -19,6 +19,7 @@ const (
 	labelStore       = "berth.io/store"
 	annotationRecord = "berth.io/record"
 	annotationStart  = "berth.io/started"
+	annotationID     = "berth.io/machine-id"
 	gate             = "berth.io/start"
 	finalizer        = "berth.io/observed"
 	serverContainer  = "server" // name of a pod's container
@@ -41,6 +42,7 @@ type record struct {
 	StopSignal  string            `json:",omitempty"`
 	StopTimeout time.Duration     `json:",omitempty"`
 	SignalGroup bool              `json:",omitempty"`
+	User        string            `json:",omitempty"` // of the spec, or of the image
 	Labels      map[string]string `json:",omitempty"` // of the client
 	Last        *run              `json:",omitempty"` // the last run that exited, of an earlier pod
 }

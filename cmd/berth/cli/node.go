@@ -52,9 +52,15 @@ func engineText(e v1.NodeEngine) string {
 	if e.Version == "" {
 		return "unknown: it has not answered yet"
 	}
-	text := fmt.Sprintf("%s, API %s, %s, cgroup %s", e.Version, e.API, e.StorageDriver, e.CgroupVersion)
+	text := fmt.Sprintf("%s %s, API %s", e.Name, e.Version, e.API)
+	if e.StorageDriver != "" {
+		text += fmt.Sprintf(", %s, cgroup %s", e.StorageDriver, e.CgroupVersion)
+	}
 	if e.LiveRestore {
 		text += ", live-restore"
+	}
+	if len(e.Lacks) > 0 {
+		text += "; it lacks " + strings.Join(e.Lacks, ", ")
 	}
 	if !e.Reachable {
 		text += "; it does not answer"

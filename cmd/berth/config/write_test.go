@@ -30,7 +30,7 @@ func TestWriteDefaults(t *testing.T) {
 	}
 	for l := range Keys(&want) {
 		name := l.Name[strings.LastIndexByte(l.Name, '.')+1:]
-		require.Contains(t, template, " "+name+":", "the file shows every key")
+		require.Regexp(t, `(?m)^\s*`+name+":", template, "the file shows every key")
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 	"berth/runtime"
 	"berth/runtime/docker"
+	"berth/runtime/kubernetes"
 )
 
 // Status is the outcome of a check. A host with warnings works; berth does not work as
@@ -63,6 +65,9 @@ func newExamination(ctx context.Context, o Options) *examination {
 	e.engine = sync.OnceValues(func() (runtime.EngineInfo, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Time)
 		defer cancel()
+		if e.kubernetes() {
+			return kubernetes.Info(ctx, kubernetes.Config{Kubeconfig: o.Config.Config.Kubernetes.Kubeconfig})
+		}
 		return docker.Info(ctx, o.Config.Config.Docker.Host)
 	})
 	e.daemon = sync.OnceValue(func() daemonState {
@@ -77,6 +82,9 @@ func newExamination(ctx context.Context, o Options) *examination {
 	})
 	return e
 }
+
+// kubernetes reports whether the engine is a cluster.
+func (e *examination) kubernetes() bool { return e.Config.Config.Engine == v1.EngineKubernetes }
 
 // Run runs every check at the same time. A check that does not end in time fails; it is
 // not waited for, because a system call on a disk that hangs cannot be interrupted.

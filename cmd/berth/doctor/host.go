@@ -157,11 +157,45 @@ func noEngine() Result { return warning("unknown: the engine does not answer", "
 
 func checkEngine(_ context.Context, e *examination) Result {
 	info, err := e.engine()
+	if e.kubernetes() {
+		return judgeCluster(e.Config.Config.Storage.VolumesPath, info, err)
+	}
 	if err != nil {
 		return failed(err.Error(), "start Docker (systemctl start docker), read its log (journalctl -u docker), or correct docker.host; "+
 			"this user must be root or in the group docker")
 	}
 	return judgeVersion(info)
+}
+
+// newestCluster and oldestCluster are the versions of Kubernetes that berth works with.
+const (
+	oldestCluster = "1.35" // the first that resizes a running pod
+	newestCluster = "1.37"
+)
+
+// judgeCluster judges a cluster, and whether volumes is a mount of a claim: a directory of a
+// container is gone with it.
+func judgeCluster(volumes string, info runtime.EngineInfo, err error) Result {
+	if err != nil {
+		return failed(err.Error(), "correct kubernetes.kubeconfig, or the permissions of berth's service account (hack/deploy/kubernetes/role.yaml)")
+	}
+	found := fmt.Sprintf("Kubernetes %s with %d processors, on %s, Linux %s", info.Version, info.CPUs, info.OS, info.Kernel)
+	switch {
+	case compare(info.Version, oldestCluster) < 0:
+		return failed(found+": older than "+oldestCluster, "upgrade the cluster")
+	case !isMount(volumes):
+		return warning(found+": "+volumes+" is not a mount", "mount the claim kubernetes.claim at storage.volumes_path of berth's pod")
+	case compare(info.Version, newestCluster+".999") > 0:
+		return warning(found+": newer than "+newestCluster+", the newest that berth is tested with", "report what does not work, with the output of berth doctor -o json")
+	}
+	return ok(found)
+}
+
+// isMount reports whether a directory is on another file system than its parent.
+func isMount(path string) bool {
+	own, _, err := diskOf(path)
+	parent, _, parentErr := diskOf(filepath.Dir(path))
+	return err == nil && parentErr == nil && own != parent
 }
 
 func judgeVersion(info runtime.EngineInfo) Result {
@@ -183,6 +217,9 @@ func checkLimits(_ context.Context, e *examination) Result {
 	info, err := e.engine()
 	if err != nil {
 		return noEngine()
+	}
+	if e.kubernetes() {
+		return ok("memory and cpu are limited by each node; requests for other limits are refused; set podPidsLimit of the kubelets")
 	}
 	return judgeLimits(info.Limits)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"berth/hack/test/enginetest"
+	"berth/hack/test/kubetest"
 )
 
 // Options change the defaults of Start.
@@ -30,7 +31,7 @@ type Berth struct {
 	*Client
 	Config string // path of its configuration
 	Data   string // its data directory
-	Engine *enginetest.Client
+	Engine *enginetest.Client // nil on a cluster
 
 	t      testing.TB
 	env    []string
@@ -59,10 +60,21 @@ func Prepare(t testing.TB, o Options) *Berth {
 	b := &Berth{
 		Client: NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), token),
 		Config: filepath.Join(dir, "berth.yaml"), Data: filepath.Join(dir, "data"), logs: filepath.Join(dir, "log"),
-		Engine: enginetest.Shared(t), t: t, env: o.Env, limits: o.Limits,
+		t: t, env: o.Env, limits: o.Limits,
 	}
 	if o.Data != "" {
 		b.Data = o.Data
+	}
+	if kubetest.Running() {
+		b.Data = kubetest.Dir(t)
+		volumes := filepath.Join(b.Data, "volumes")
+		if err := os.Mkdir(volumes, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		o.Config += "\n" + kubetest.New(t, volumes).Config()
+	} else {
+		b.Engine = enginetest.Shared(t)
+		b.env = append([]string{"DOCKER_HOST=" + b.Engine.Host()}, b.env...)
 	}
 	b.WriteConfig(t, fmt.Sprintf("server: {host: 127.0.0.1, port: %d}\nauthorization: {token: %s}\n"+
 		"storage: {data_path: %s}\nfirewall: {backend: none}\n%s\n", port, token, b.Data, o.Config))
@@ -100,7 +112,7 @@ func (b *Berth) Run(t testing.TB) {
 	cmd := limited(b.limits, Binary(t), "serve", "--config", b.Config)
 	cmd.Stdout, cmd.Stderr = log, log
 	// The tests need no tenth of the machine's disk.
-	cmd.Env = append(append(os.Environ(), "DOCKER_HOST="+b.Engine.Host(), "BERTH_DOCKER_PULL_RESERVE=0"), b.env...)
+	cmd.Env = append(append(os.Environ(), "BERTH_DOCKER_PULL_RESERVE=0"), b.env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

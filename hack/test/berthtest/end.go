@@ -49,7 +49,7 @@ func (b *Berth) stop() {
 }
 
 func (b *Berth) removeContainers() {
-	if b.Store() == "" {
+	if b.Store() == "" || b.Engine == nil {
 		return
 	}
 	for _, one := range b.Containers(b.t, "") {

@@ -11,6 +11,7 @@ import (
 
 	"berth/api/client"
 	"berth/hack/test/enginetest"
+	"berth/hack/test/kubetest"
 )
 
 // Container is a container as berth reports it.
@@ -27,10 +28,14 @@ func (b *Client) Volume(t testing.TB) (id string) {
 	return v.VolumeID
 }
 
-// Port adds a free port of 127.0.0.1 to the pool.
+// Port adds a free port of 127.0.0.1, or of the cluster's first node, to the pool.
 func (b *Client) Port(t testing.TB) client.PortRef {
 	t.Helper()
-	p := client.PortRef{IP: "127.0.0.1", Port: FreePort(t), Protocol: "tcp"}
+	ip := "127.0.0.1"
+	if kubetest.Running() {
+		ip = kubetest.Node
+	}
+	p := client.PortRef{IP: ip, Port: FreePort(t), Protocol: "tcp"}
 	check(t, b.API.Ports().Add(b.background(), p))
 	return p
 }
@@ -53,9 +58,18 @@ func (b *Client) Body(t testing.TB, id string, spec Spec) Spec {
 		body["volume_id"] = b.Volume(t)
 	}
 	if body["image"] == nil {
-		body["image"] = enginetest.Busybox(t)
+		body["image"] = Busybox(t)
 	}
 	return body
+}
+
+// Busybox returns the reference of an image with busybox that the engine can have.
+func Busybox(t testing.TB) string {
+	t.Helper()
+	if kubetest.Running() {
+		return kubetest.Image(t)
+	}
+	return enginetest.Busybox(t)
 }
 
 // Made calls Create and waits until the container is ready and the engine has it.

@@ -84,7 +84,7 @@ export function Strip({ logout, ready, read }) {
     ${
       n &&
       html`<p class="quiet facts">
-      berth ${visible(n.version)} · up ${duration(((online ? now : (read ?? now)) - Date.parse(n.started_at)) / 1000)} · Docker ${visible(n.engine?.version)} ·
+      berth ${visible(n.version)} · up ${duration(((online ? now : (read ?? now)) - Date.parse(n.started_at)) / 1000)} · ${visible(n.engine?.name)} ${visible(n.engine?.version)} ·
       ${' '}${visible(n.os)} ${visible(n.arch)}
     </p>`
     }
