@@ -15,7 +15,7 @@ import (
 
 const server = v1.ServerConsole
 
-func TestLinesThatCannotBeWrittenAreReported(t *testing.T) {
+func TestLinesThatCannotBeWrittenAreNotAdded(t *testing.T) {
 	dir := t.TempDir()
 	h := stream.New(dir, stream.Options{})
 	l, err := h.Listen("mc")
@@ -26,19 +26,14 @@ func TestLinesThatCannotBeWrittenAreReported(t *testing.T) {
 	begin(t, h, "c1")
 	require.Error(t, h.Append("mc", server, lines(0, 2)))
 	require.Error(t, h.Append("mc", server, lines(2, 4)))
-	require.Equal(t, line(3).Time, begin(t, h, "c1").Last, "its reader resumes behind them")
+	require.Zero(t, begin(t, h, "c1").Last, "its reader begins with them")
 	require.NoError(t, os.Remove(path))
 	write(t, h, lines(4, 5))
-	got := since(t, h, time.Time{})
-	require.Len(t, got, 2)
-	require.True(t, got[0].Message)
-	require.Contains(t, string(got[0].Data), "is missing")
-	require.Equal(t, line(4), got[1])
+	require.Equal(t, lines(4, 5), since(t, h, time.Time{}))
 	out, err := take(t.Context(), l)
 	require.NoError(t, err)
-	require.Len(t, out, 2)
-	require.Equal(t, v1.EventMessage, out[0].Event)
-	require.Equal(t, "line 4\n", decode(t, out[1]).Data)
+	require.Len(t, out, 1)
+	require.Equal(t, "line 4\n", decode(t, out[0]).Data)
 }
 
 func TestRemoveEndsListenersAndFiles(t *testing.T) {
@@ -73,7 +68,19 @@ func TestRemoveEndsListenersAndFiles(t *testing.T) {
 
 func write(t *testing.T, h *stream.Hub, list []v1.Line) {
 	t.Helper()
-	require.NoError(t, h.Append("mc", server, list))
+	require.NoError(t, h.Append("mc", server, parts(list...)))
+}
+
+// parts returns lines as they are appended: a long one in parts.
+func parts(lines ...v1.Line) (list []v1.Line) {
+	for _, l := range lines {
+		for len(l.Data) > v1.MaxLine {
+			list = append(list, v1.Line{Time: l.Time, Data: l.Data[:v1.MaxLine], Partial: true})
+			l.Data = l.Data[v1.MaxLine:]
+		}
+		list = append(list, l)
+	}
+	return list
 }
 
 func since(t *testing.T, h *stream.Hub, from time.Time) []v1.Line {

@@ -17,7 +17,6 @@ var ErrBusy = v1.Errorf(v1.Unavailable, "Too many clients read console history: 
 const (
 	maxTail      = 10_000   // lines
 	historyBytes = 4 << 20  // as encoded; only a longer line is cut
-	historyRead  = 8 << 10  // bytes of a journal that are read at once
 	historyPiece = 16 << 10 // bytes at which a piece is complete: it ends with a whole record
 	downloads    = 4        // of all lines of one container, open at once
 )
@@ -112,7 +111,7 @@ func (x *History) Next(ctx context.Context, b []byte, f Format) ([]byte, error) 
 	}
 	defer release()
 	for from := len(b); x.off < x.end && len(b)-from < historyPiece; {
-		block, err := x.console.journal.Read(x.role, x.off, x.end, historyRead)
+		block, err := x.console.journal.Read(x.role, x.off, x.end)
 		if err != nil {
 			return b, err
 		}
@@ -338,7 +337,7 @@ func (c *console) find(role string, since Cursor) (p place, err error) {
 		}
 		return p, nil
 	}
-	b, err := j.Read(role, off, j.End().Offset, readSize)
+	b, err := j.Read(role, off, j.End().Offset)
 	if err != nil {
 		return p, err
 	}

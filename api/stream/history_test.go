@@ -107,7 +107,7 @@ func TestHistoryIsTheEndOfTheJournal(t *testing.T) {
 			text.Write(bytes.Repeat([]byte{1}, 40<<10)) // longer than a record
 		}
 		now = now.Add(time.Second)
-		require.NoError(t, h.Append("mc", role, []v1.Line{{Time: now, Data: text.Bytes()}}))
+		require.NoError(t, h.Append("mc", role, parts(v1.Line{Time: now, Data: text.Bytes()})))
 	}
 	for _, role := range []string{"", v1.InstallConsole, v1.ServerConsole} {
 		roles := []string{role}

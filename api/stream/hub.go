@@ -133,7 +133,7 @@ func (h *Hub) Begin(id, role, container string) (v1.Resume, error) {
 }
 
 // Append adds lines to a console and wakes the listeners. It keeps none of their bytes. After an error
-// the lines are lost.
+// nothing was added.
 func (h *Hub) Append(id, role string, lines []v1.Line) error {
 	if len(lines) == 0 {
 		return nil

@@ -16,7 +16,6 @@ import (
 // Bounds of a listener.
 const (
 	maxTake   = 16 << 10 // bytes of lines at which Take returns; a client that does not read holds them
-	readSize  = 32 << 10 // bytes of a journal that are read at once; a longer record is read all the same
 	maxEvents = 1024     // state events waiting for a listener
 )
 
@@ -275,7 +274,7 @@ func (l *Listener) read(ctx context.Context, r *reader) (b batch, err error) {
 	if r.Offset >= end.Offset {
 		return b, nil
 	}
-	block, err := j.Read("", r.Offset, end.Offset, readSize)
+	block, err := j.Read("", r.Offset, end.Offset)
 	if err != nil { // the lines are dropped: a disk that fails must not end the socket
 		l.hub.log.Warn("cannot read a console", "container", r.console.id, "err", err)
 		block = journal.Block{From: end.Offset, To: end.Offset}

@@ -89,7 +89,7 @@ func TestClientResumesBehindItsLastLine(t *testing.T) {
 			list = append(list, v1.Line{Time: line(i / 7).Time, Data: []byte(text)})
 			want.WriteString(text + "\n")
 		}
-		require.NoError(t, h.Append("mc", role, list))
+		require.NoError(t, h.Append("mc", role, parts(list...)))
 		switch random.IntN(30) {
 		case 0:
 			require.NoError(t, h.End("mc", role, false))
@@ -137,7 +137,7 @@ func TestPagesHaveEachLineOnce(t *testing.T) {
 		if random.IntN(300) == 0 {
 			l.Data = append(bytes.Repeat([]byte("y"), 40<<10), l.Data...)
 		}
-		require.NoError(t, h.Append("mc", role, []v1.Line{l}))
+		require.NoError(t, h.Append("mc", role, parts(l)))
 	}
 	for _, role := range []string{"", v1.InstallConsole, server} {
 		want := sentLines(t, h, role, 10_000, time.Time{})

@@ -8,6 +8,10 @@ const (
 	InstallConsole = "install"
 )
 
+// MaxLine is the number of bytes that a stored line of a console has at most. A longer one is stored in
+// pieces.
+const MaxLine = 16 << 10
+
 // Line is one stored line of a console.
 type Line struct {
 	Time    time.Time // the engine's, ns

@@ -148,10 +148,16 @@ func (e *engine) Resize(context.Context, string, uint, uint) error { return nil 
 // life runs a test in a synctest bubble with a running manager.
 func life(t *testing.T, test func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)) {
 	t.Helper()
+	lifeOn(t, func(h *stream.Hub) console.Sink { return h }, test)
+}
+
+// lifeOn is life with a sink in front of the hub.
+func lifeOn(t *testing.T, sink func(*stream.Hub) console.Sink, test func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)) {
+	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e, h := newEngine(), stream.New(dir, stream.Options{})
-		m := console.New(e, h, console.Options{})
+		m := console.New(e, sink(h), console.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() { m.Run(ctx) })

@@ -16,7 +16,6 @@ import (
 type line = runtime.Line
 
 const (
-	maxPiece   = 16 << 10 // bytes of one stored line; a longer line is stored in pieces
 	maxRescan  = 16 << 20 // bytes of a journal that are searched for a start pattern
 	minWait    = 100 * time.Millisecond
 	maxWait    = 5 * time.Second
@@ -35,6 +34,7 @@ type pump struct {
 	match *matcher
 	gapTo time.Time // the end of the gap that was reported last
 	open  time.Time // the time of a long line whose end was not read: its next piece has the same time
+	lost  []v1.Line // the first and the last line of this stream that could not be written, and that no message names
 	log   *slog.Logger
 }
 
@@ -108,7 +108,7 @@ func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 		err := p.stream(ctx, t)
 		switch {
 		case err == nil:
-			return true
+			return p.lost == nil // otherwise the next reader of this container reads them again
 		case errors.Is(err, runtime.ErrNotFound):
 			return false
 		case p.replaced(t):
@@ -150,6 +150,7 @@ func (p *pump) pause(ctx context.Context, d time.Duration) {
 // stream reads one stream of the engine. It returns nil at the end of the container's
 // output.
 func (p *pump) stream(ctx context.Context, t Target) error {
+	p.lost = nil // what the journal lacks is read again
 	r, err := p.resume(ctx, t)
 	if err != nil {
 		return err
@@ -190,13 +191,13 @@ func (p *pump) recordOpen(l line) {
 	}
 }
 
-// pieces calls each for the pieces of a line, of at most maxPiece bytes each.
+// pieces calls each for the pieces of a line, of at most v1.MaxLine bytes each.
 func pieces(l line, each func(v1.Line) error) error {
-	for len(l.Data) > maxPiece {
-		if err := each(v1.Line{Time: l.Time, Data: l.Data[:maxPiece], Partial: true}); err != nil {
+	for len(l.Data) > v1.MaxLine {
+		if err := each(v1.Line{Time: l.Time, Data: l.Data[:v1.MaxLine], Partial: true}); err != nil {
 			return err
 		}
-		l.Data = l.Data[maxPiece:]
+		l.Data = l.Data[v1.MaxLine:]
 	}
 	return each(v1.Line{Time: l.Time, Data: l.Data, Partial: l.Partial})
 }
@@ -303,10 +304,23 @@ func (p *pump) matchLine(l v1.Line) bool {
 	return true
 }
 
+// append writes lines to the sink. A message takes the place of those that it has refused before.
 func (p *pump) append(lines []v1.Line) {
-	if err := p.m.sink.Append(p.k.id, p.role(), lines); err != nil {
-		p.log.Warn("could not write console lines to the journal", "lines", len(lines), "err", err)
+	last := lines[len(lines)-1]
+	if p.lost != nil {
+		lines = append([]v1.Line{gap(p.lost[0].Time, p.lost[1].Time, "it could not be written")}, lines...)
 	}
+	err := p.m.sink.Append(p.k.id, p.role(), lines)
+	switch {
+	case err == nil:
+		p.lost = nil
+		return
+	case p.lost == nil:
+		p.lost = []v1.Line{lines[0], last}
+	default:
+		p.lost[1] = last
+	}
+	p.log.Warn("could not write console lines to the journal", "lines", len(lines), "err", err)
 }
 
 // countBacklog counts the output that is read while the exit of the run waits for it. Above

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +61,58 @@ func TestPumpReconnects(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, want, texts(t, h, "mc"))
+	})
+}
+
+// full is a hub that refuses lines while its disk is full.
+type full struct {
+	*stream.Hub
+	disk *atomic.Bool
+}
+
+func (f full) Append(id, role string, lines []v1.Line) error {
+	if f.disk.Load() {
+		return syscall.ENOSPC
+	}
+	return f.Hub.Append(id, role, lines)
+}
+
+// TestLinesThatCannotBeWritten are read again from the engine, or a message takes their place.
+func TestLinesThatCannotBeWritten(t *testing.T) {
+	var disk atomic.Bool
+	lifeOn(t, func(h *stream.Hub) console.Sink { return full{h, &disk} }, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		lose := func(data ...string) {
+			time.Sleep(time.Second)
+			disk.Store(true)
+			e.print("c1", data...)
+			time.Sleep(time.Second)
+			disk.Store(false)
+		}
+		last := func(n int) []string {
+			synctest.Wait()
+			list := texts(t, h, "mc")
+			return list[max(0, len(list)-n):]
+		}
+		e.print("c1", "a")
+		m.Follow(target("c1"))
+		require.Equal(t, []string{"a"}, last(9))
+
+		lose("b", "c")
+		e.print("c1", "d")
+		require.Len(t, last(9), 3)
+		require.Contains(t, last(2)[0], "is missing: it could not be written")
+		require.Equal(t, "d", last(1)[0])
+
+		lose("e")
+		e.cut("c1")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"d", "e"}, last(2), "a new stream has them again")
+
+		lose("f")
+		e.end("c1")
+		require.Equal(t, []string{"d", "e"}, last(2))
+		m.Follow(target("c2"))
+		require.Contains(t, last(1)[0], "is missing: the container was removed before its output was read")
 	})
 }
 

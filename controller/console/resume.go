@@ -166,11 +166,14 @@ func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
 var errEnough = errors.New("enough was read")
 
 // reportGap appends a message in place of lost lines.
-func (p *pump) reportGap(from, to time.Time, why string) {
+func (p *pump) reportGap(from, to time.Time, why string) { p.append([]v1.Line{gap(from, to, why)}) }
+
+// gap returns the message that output between two times is missing; from may be zero.
+func gap(from, to time.Time, why string) v1.Line {
 	between := "before " + to.UTC().Format(time.RFC3339)
 	if !from.IsZero() {
 		between = fmt.Sprintf("between %s and %s", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 	}
 	text := fmt.Sprintf("console output %s is missing: %s", between, why)
-	p.append([]v1.Line{{Time: to, Data: []byte(text), Message: true}})
+	return v1.Line{Time: to, Data: []byte(text), Message: true}
 }

@@ -57,7 +57,7 @@ func TestCursorIsGoodForEver(t *testing.T) {
 			}
 			missing := !kept[cursors[next].Offset]
 			require.Equal(t, missing, j.Removed("", off), "line %d", next)
-			b, err := j.Read("", off, end(j), BlockSize)
+			b, err := j.Read("", off, end(j))
 			require.NoError(t, err)
 			if r, _ := b.Next(); missing {
 				require.Greater(t, r.Line.Time, line(next).Time)
@@ -124,7 +124,7 @@ func TestRolesTakeTurns(t *testing.T) {
 	require.Equal(t, line(n-1), tail(t, j, 1)[0])
 }
 
-// TestLinesThatCannotBeWritten has a message in their place.
+// TestLinesThatCannotBeWritten are not in the journal, and its reader begins with them again.
 func TestLinesThatCannotBeWritten(t *testing.T) {
 	dir := in(t.TempDir())
 	j := open(t, dir)
@@ -136,12 +136,24 @@ func TestLinesThatCannotBeWritten(t *testing.T) {
 	}
 	r, err := j.Begin(v1.ServerConsole, "c1")
 	require.Error(t, err)
-	require.Equal(t, line(3).Time, r.Last, "its reader resumes behind them")
+	require.Zero(t, r.Last)
 	require.NoError(t, os.Remove(path))
-	write(t, j, lines(4, 5))
-	got := since(t, j, time.Time{})
-	require.Len(t, got, 2)
-	require.True(t, got[0].Message)
-	require.Contains(t, string(got[0].Data), "is missing")
-	require.Equal(t, line(4), got[1])
+	write(t, j, lines(0, 5))
+	require.Equal(t, lines(0, 5), since(t, j, time.Time{}))
+}
+
+// TestSegmentThatStaysEmpty: a kill, or a full disk, came between its begin and its first record. The
+// other role's segment begins at the same offset.
+func TestSegmentThatStaysEmpty(t *testing.T) {
+	dir := in(t.TempDir())
+	require.NoError(t, os.MkdirAll(filepath.Join(dir.Path, "mc"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir.Path, "mc", "server-00000000000000000000.log"), []byte("2026-01-02T15"), 0o600))
+	j := open(t, dir)
+	writeAs(t, j, v1.InstallConsole, lines(0, 3))
+	for range 2 {
+		require.Equal(t, lines(0, 3), tail(t, j, 10))
+		j = open(t, dir)
+	}
+	write(t, j, lines(3, 4))
+	require.Equal(t, lines(0, 4), tail(t, open(t, dir), 10))
 }

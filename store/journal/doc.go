@@ -8,7 +8,8 @@
 // is an offset with the random id of its journal, so that a lost or another journal is noticed.
 //
 // The two writers of a journal take turns. Readers are any number; they take no lock while they
-// read. The times of records, v1.Line.At, rise strictly, so a time is found by halving a segment.
+// read. The times of records, v1.Line.At, rise strictly, so a time is found by
+// binary search.
 //
 // berth may be killed at any time. Open ignores a record that was cut, and the next Append
 // truncates the segment there. Damage in the middle costs the damaged records only.

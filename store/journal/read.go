@@ -8,16 +8,15 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"sort"
 	"time"
 
 	v1 "berth/api/v1"
 )
 
-// BlockSize is a size in bytes of blocks that any record fits into.
-const BlockSize = 128 << 10
-
-// backwardBlock is the size in bytes of what Backward reads at once.
-const backwardBlock = 64 << 10
+// blockSize is the number of bytes that are read at once. Any record fits: escapes at most double
+// the v1.MaxLine bytes of a line.
+const blockSize = 4 * v1.MaxLine
 
 // Record is a line, or a part of one.
 type Record struct {
@@ -48,7 +47,7 @@ func (b *Block) Next() (r Record, ok bool) {
 }
 
 // block reads the complete records of a segment between two offsets. Every reader of a journal reads
-// its blocks. In a block without a record From is To.
+// its blocks, of at most blockSize. In a block without a record From is To.
 func (j *Journal) block(s segment, from, to int64) (Block, error) {
 	begin := max(s.start, from-1)
 	data := make([]byte, to-begin)
@@ -67,15 +66,6 @@ func (j *Journal) block(s segment, from, to int64) (Block, error) {
 }
 
 func (j *Journal) readAt(s segment, data []byte, off int64) error {
-	j.mu.Lock()
-	file := j.file
-	open := file != nil && len(j.segs) > 0 && j.segs[len(j.segs)-1].start == s.start
-	j.mu.Unlock()
-	if open {
-		if _, err := file.ReadAt(data, off-s.start); !errors.Is(err, os.ErrClosed) {
-			return err
-		}
-	}
 	file, err := os.Open(j.path(s))
 	if err != nil {
 		return err
@@ -85,17 +75,14 @@ func (j *Journal) readAt(s segment, data []byte, off int64) error {
 	return err
 }
 
-// Read returns the records of a role from an offset on, and before end, as far as they fit into a
-// size and into one segment; an empty role is both. From of the block is greater than the offset if
-// lines in between are no longer kept, or are of the other role. There are no more records if it is end.
-func (j *Journal) Read(role string, off, end int64, size int64) (Block, error) {
+// Read returns the first block of records of a role from an offset on, and before end; an empty role
+// is both. From of the block is greater than the offset if lines in between are no longer kept, or
+// are of the other role. There are no more records if it is end.
+func (j *Journal) Read(role string, off, end int64) (Block, error) {
 	for _, s := range j.segments(role) {
 		to := min(s.end, end)
-		for from := max(off, s.start); from < to; from += BlockSize { // damage: no record is that long
-			b, err := j.block(s, from, min(to, from+size))
-			if err == nil && b.From == b.To {
-				b, err = j.block(s, from, min(to, from+BlockSize))
-			}
+		for from := max(off, s.start); from < to; from += blockSize { // damage: no record is that long
+			b, err := j.block(s, from, min(to, from+blockSize))
 			if errors.Is(err, fs.ErrNotExist) { // it was removed meanwhile
 				break
 			}
@@ -113,7 +100,7 @@ func (j *Journal) Read(role string, off, end int64, size int64) (Block, error) {
 func (j *Journal) Forward(role string, off, end int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for off < end {
-			b, err := j.Read(role, off, end, BlockSize)
+			b, err := j.Read(role, off, end)
 			if err != nil {
 				yield(Record{}, err)
 				return
@@ -135,7 +122,8 @@ func (j *Journal) Backward(role string, end int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for _, s := range slices.Backward(j.segments(role)) {
 			for to := min(end, s.end); to > s.start; {
-				list, before, err := j.recordsBefore(s, to)
+				from := max(s.start, to-blockSize)
+				b, err := j.block(s, from, to)
 				if errors.Is(err, fs.ErrNotExist) {
 					return
 				}
@@ -143,80 +131,56 @@ func (j *Journal) Backward(role string, end int64) iter.Seq2[Record, error] {
 					yield(Record{}, err)
 					return
 				}
+				if to = b.From; b.From == b.To { // damage
+					to = from
+				}
+				var list []Record
+				for r, ok := b.Next(); ok; r, ok = b.Next() {
+					list = append(list, r)
+				}
 				for _, r := range slices.Backward(list) {
 					if !yield(r, nil) {
 						return
 					}
 				}
-				to = before
 			}
 		}
 	}
 }
 
-// recordsBefore returns some records of a segment before an offset, and the offset of the first.
-func (j *Journal) recordsBefore(s segment, to int64) (list []Record, before int64, err error) {
-	from := max(s.start, to-backwardBlock)
-	b, err := j.block(s, from, to)
-	if err == nil && b.From == b.To { // a longer record, or damage
-		from = max(s.start, to-BlockSize)
-		b, err = j.block(s, from, to)
-	}
-	for r, ok := b.Next(); ok; r, ok = b.Next() {
-		list = append(list, r)
-	}
-	if b.From < to {
-		from = b.From
-	}
-	return list, from, err
-}
-
 // Seek returns the offset of the first record of a role whose time, as v1.Line.At, is not before at. It
 // is that of the end if there is none.
-func (j *Journal) Seek(role string, at time.Time) (int64, error) {
-	segs := j.segments(role)
-	for _, s := range slices.Backward(segs) {
-		first, err := j.block(s, s.start, min(s.end, s.start+BlockSize))
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return 0, err
-		}
-		if r, ok := first.Next(); ok && r.Line.At().Before(at) {
-			return j.seekIn(s, at)
+func (j *Journal) Seek(role string, at time.Time) (off int64, err error) {
+	type piece struct {
+		s        segment
+		from, to int64
+	}
+	var pieces []piece
+	for _, s := range j.segments(role) {
+		for from := s.start; from < s.end; from += blockSize {
+			pieces = append(pieces, piece{s, from, min(s.end, from+blockSize)})
 		}
 	}
-	if len(segs) > 0 {
-		return segs[0].start, nil
-	}
-	return j.End().Offset, nil
-}
-
-// seekIn halves a segment, whose first record is before a time, until one block is left.
-func (j *Journal) seekIn(s segment, at time.Time) (int64, error) {
-	low, high := s.start, s.end // the record begins in [low, high]
-	for high-low > BlockSize {
-		middle := low + (high-low)/2
-		b, err := j.block(s, middle, min(s.end, middle+BlockSize))
-		if err != nil {
-			return 0, err
+	// A piece that has a record before at proves that the one sought is not before the piece.
+	first := sort.Search(len(pieces), func(i int) bool {
+		b, failed := j.block(pieces[i].s, pieces[i].from, pieces[i].to)
+		if errors.Is(failed, fs.ErrNotExist) { // it was removed meanwhile
+			return false
 		}
-		if r, ok := b.Next(); ok && r.Line.At().Before(at) {
-			low = r.Offset
-		} else {
-			high = middle
+		err = errors.Join(err, failed)
+		r, ok := b.Next()
+		return !ok || !r.Line.At().Before(at)
+	})
+	if first > 0 {
+		off = pieces[first-1].from
+	}
+	end := j.End().Offset
+	for r, failed := range j.Forward(role, off, end) {
+		if err = errors.Join(err, failed); err != nil || !r.Line.At().Before(at) {
+			return r.Offset, err
 		}
 	}
-	for r, err := range j.Forward(s.role, low, s.end) {
-		if err != nil {
-			return 0, err
-		}
-		if !r.Line.At().Before(at) {
-			return r.Offset, nil
-		}
-	}
-	return s.end, nil
+	return end, err
 }
 
 // Since calls each with the first record of a role whose engine's time is not before since and with
@@ -243,7 +207,7 @@ func (j *Journal) Since(ctx context.Context, role string, since time.Time, each 
 // Count returns the number of records of both roles that are kept between two offsets.
 func (j *Journal) Count(from, to int64) (n int64, err error) {
 	for from < to {
-		b, err := j.Read("", from, to, BlockSize)
+		b, err := j.Read("", from, to)
 		if err != nil {
 			return 0, err
 		}

@@ -16,13 +16,13 @@ import (
 // TestSeekFindsEachRecord compares Seek and Read with a search through all records: some
 // are as long as a record may be.
 func TestSeekFindsEachRecord(t *testing.T) {
-	j := open(t, Directory{Path: t.TempDir(), FileSize: 300 << 10, Files: 3})
+	j := open(t, Directory{Path: t.TempDir(), FileSize: 150 << 10, Files: 3})
 	random := rand.New(rand.NewPCG(3, 4))
 	const n = 1500
 	for i := range n {
 		l := v1.Line{Time: line(2 * i).Time, Data: bytes.Repeat([]byte("\\"), 1+random.IntN(100))}
 		if random.IntN(100) == 0 {
-			l.Data = bytes.Repeat([]byte("\\"), maxData)
+			l.Data = bytes.Repeat([]byte("\\"), v1.MaxLine)
 		}
 		write(t, j, []v1.Line{l})
 	}
@@ -40,7 +40,7 @@ func TestSeekFindsEachRecord(t *testing.T) {
 			require.Equal(t, r.Offset, off)
 		}
 		require.Equal(t, behind, r.End)
-		b, err := j.Read("", r.Offset, end(j), 1)
+		b, err := j.Read("", r.Offset, end(j))
 		require.NoError(t, err)
 		got, ok := b.Next()
 		require.True(t, ok)
@@ -73,7 +73,7 @@ func TestSeekBesideDamage(t *testing.T) {
 		i *= 10
 		off, err := j.Seek("", line(i).Time)
 		require.NoError(t, err)
-		b, err := j.Read("", off, end(j), 1)
+		b, err := j.Read("", off, end(j))
 		require.NoError(t, err)
 		if r, ok := b.Next(); ok && r.Line.Time.Equal(line(i).Time) {
 			found++

@@ -69,59 +69,75 @@ func (j *Journal) segments(role string) []segment {
 	return segs
 }
 
-// writable opens the newest segment, or begins one if that is full or of the other role.
-func (j *Journal) writable(role string, more int64) (segment, error) {
-	if len(j.segs) == 0 {
-		return j.begin(role)
+// write writes records of a role at the end of the journal.
+func (j *Journal) write(role string, records []byte) error {
+	s, err := j.open(role, int64(len(records)))
+	if err == nil {
+		_, err = j.file.WriteAt(records, s.end-s.start)
 	}
-	s := j.segs[len(j.segs)-1]
-	if j.file == nil {
-		file, err := os.OpenFile(j.path(s), os.O_RDWR, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			return j.begin(role)
-		}
-		if err != nil {
-			return s, err
-		}
-		if err := file.Truncate(s.end - s.start); err != nil {
-			return s, errors.Join(err, file.Close())
-		}
-		j.setFile(file)
+	if err != nil {
+		return errors.Join(err, j.close()) // a part of the records is truncated when the file is opened again
 	}
-	if size := s.end - s.start; s.role == role && (size == 0 || size+more <= j.size) {
-		return s, nil
+	return nil
+}
+
+// open opens the newest segment, or begins one if that is full or of the other role.
+func (j *Journal) open(role string, more int64) (s segment, err error) {
+	if n := len(j.segs); n > 0 {
+		s = j.segs[n-1]
+		if size := s.end - s.start; s.role == role && (size == 0 || size+more <= j.size) {
+			if j.file != nil {
+				return s, nil
+			}
+			j.file, err = os.OpenFile(j.path(s), os.O_WRONLY, 0)
+			if err == nil {
+				err = j.file.Truncate(size)
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return s, err
+			}
+		}
 	}
-	if err := j.closeFile(); err != nil {
+	if err := j.close(); err != nil {
 		return s, err
 	}
 	return j.begin(role)
 }
 
+// close closes the newest segment until the next record.
+func (j *Journal) close() (err error) {
+	if j.file != nil {
+		err = j.file.Close()
+	}
+	j.file = nil
+	return err
+}
+
 // begin begins a segment, and removes the oldest of its role.
-func (j *Journal) begin(role string) (segment, error) {
+func (j *Journal) begin(role string) (s segment, err error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return segment{}, err
+		return s, err
 	}
 	if !j.named {
 		if err := writeID(j.dir, j.id); err != nil {
-			return segment{}, err
+			return s, err
 		}
 		j.named = true
 	}
 	if err := j.removeOldest(role); err != nil {
-		return segment{}, err
+		return s, err
 	}
-	s := segment{role: role, start: j.end.Offset, end: j.end.Offset}
-	file, err := os.OpenFile(j.path(s), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return segment{}, err
+	if n := len(j.segs); n > 0 && j.segs[n-1].start == j.end.Offset { // an empty one, or what was cut
+		if err := j.remove(j.segs[n-1]); err != nil {
+			return s, err
+		}
+	}
+	s = segment{role: role, start: j.end.Offset, end: j.end.Offset}
+	if j.file, err = os.OpenFile(j.path(s), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return s, err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.file = file
-	if n := len(j.segs); n > 0 && j.segs[n-1].start == s.start {
-		j.segs = j.segs[:n-1] // an empty one
-	}
 	j.segs = append(j.segs, s)
 	return s, nil
 }
@@ -139,30 +155,21 @@ func (j *Journal) removeOldest(role string) error {
 		}
 		size -= s.end - s.start
 		own = own[1:]
-		j.mu.Lock()
-		j.segs = slices.DeleteFunc(slices.Clone(j.segs), func(other segment) bool { return other == s })
-		j.mu.Unlock()
-		if err := os.Remove(j.path(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := j.remove(s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (j *Journal) setFile(file *os.File) {
+func (j *Journal) remove(s segment) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.file = file
-}
-
-// closeFile closes the newest segment. Who reads it meanwhile opens it by its name.
-func (j *Journal) closeFile() error {
-	file := j.file
-	if file == nil {
-		return nil
+	j.segs = slices.DeleteFunc(j.segs, func(other segment) bool { return other == s })
+	j.mu.Unlock()
+	if err := os.Remove(j.path(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	j.setFile(nil)
-	return file.Close()
+	return nil
 }
 
 // readID returns the id of the journal in a directory. It is false if there is none.
