@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -32,7 +31,7 @@ type Options struct {
 type Request[T any] struct {
 	ID     string // of the job: it runs once at a time
 	Key    string // whom it is for: keys take turns, and each has Options.PerKey jobs at once
-	Urgent bool   // it comes before the others, see before
+	Urgent bool   // it comes before the others, see next
 
 	// Record, if not nil, is called when the job has its permit. Without it the job does
 	// not begin: what runs has to be recorded first.
@@ -67,8 +66,7 @@ type Jobs[T any] struct {
 	mu      sync.Mutex
 	daemon  func() context.Context // of Run; nil: it does not run
 	jobs    map[string]*job[T]     // by id, until they are forgotten
-	waiting map[string]*place      // by id; each is that of a stored object, which bounds them
-	last    uint64                 // turn that was given last
+	waiting []place                // in the order in which their jobs begin; each is that of a stored object, which bounds them
 	served  map[string]bool        // keys whose urgent job began since another one did
 	sources map[*func(id string)]bool
 }
@@ -81,17 +79,15 @@ type job[T any] struct {
 
 // place is that of a request which waits for a permit.
 type place struct {
-	key    string
-	urgent bool
-	turn   uint64    // of its key
-	first  uint64    // when it asked first; decides between places of one turn
-	asked  time.Time // last
+	id, key string
+	urgent  bool
+	asked   time.Time // last
 }
 
 // New returns Jobs that report values of type T.
 func New[T any](o Options) *Jobs[T] {
 	o.PerKey = max(1, o.PerKey)
-	return &Jobs[T]{options: o, jobs: map[string]*job[T]{}, waiting: map[string]*place{}, served: map[string]bool{}, sources: map[*func(string)]bool{}}
+	return &Jobs[T]{options: o, jobs: map[string]*job[T]{}, served: map[string]bool{}, sources: map[*func(string)]bool{}}
 }
 
 // Run lets jobs begin until ctx ends. Then it cancels those that run, and waits for them.
@@ -142,17 +138,15 @@ func (j *Jobs[T]) reserve(r Request[T]) (daemon, ctx context.Context, own *job[T
 	if j.jobs[r.ID] != nil {
 		return nil, nil, nil
 	}
-	p := j.waiting[r.ID]
-	if p == nil {
-		j.last++
-		p = &place{key: r.Key, turn: j.last, first: j.last}
-		j.waiting[r.ID] = p
+	p := place{r.ID, r.Key, r.Urgent, time.Now()}
+	if i := slices.IndexFunc(j.waiting, func(p place) bool { return p.id == r.ID }); i >= 0 {
+		j.waiting[i] = p
+	} else {
+		j.waiting = append(j.waiting, p)
 	}
-	p.urgent, p.asked = r.Urgent, time.Now()
 	if j.next() != r.ID {
 		return nil, nil, nil
 	}
-	delete(j.waiting, r.ID)
 	j.endTurn(r)
 	own = &job[T]{Job: Job[T]{State: Running}, key: r.Key}
 	daemon = j.daemon()
@@ -162,17 +156,23 @@ func (j *Jobs[T]) reserve(r Request[T]) (daemon, ctx context.Context, own *job[T
 	return daemon, ctx, own
 }
 
-// endTurn lets the other requests of a key whose job begins wait for the next turn of the
-// key. j.mu is held.
+// endTurn removes the place of a request whose job begins. The others of its key wait behind those of
+// all other keys, for the next turn of the key. j.mu is held.
 func (j *Jobs[T]) endTurn(r Request[T]) {
-	j.last++
+	var waiting, same []place
 	others := false
 	for _, p := range j.waiting {
-		others = others || !p.urgent
-		if p.key == r.Key {
-			p.turn = j.last
+		switch {
+		case p.id == r.ID:
+			continue
+		case p.key == r.Key:
+			same = append(same, p)
+		default:
+			waiting = append(waiting, p)
 		}
+		others = others || !p.urgent
 	}
+	j.waiting = append(waiting, same...)
 	if r.Urgent && others {
 		j.served[r.Key] = true
 	} else {
@@ -180,30 +180,22 @@ func (j *Jobs[T]) endTurn(r Request[T]) {
 	}
 }
 
-// before reports whether p comes before q. Urgent places are first, but each key has one
-// urgent turn between two others: so some volumes that are restored by turns cannot keep
-// the backups of all others from beginning. j.mu is held.
-func (j *Jobs[T]) before(p, q *place) bool {
-	first, second := p.urgent && !j.served[p.key], q.urgent && !j.served[q.key]
-	if first != second {
-		return first
-	}
-	return cmp.Or(cmp.Compare(p.turn, q.turn), cmp.Compare(p.first, q.first)) < 0
-}
-
-// next returns the id whose job may begin next, or "". j.mu is held.
+// next returns the id whose job may begin next, or "". Urgent places come before the others, but
+// each key has one urgent turn between two others: so some volumes that are restored by turns
+// cannot keep the backups of all others from beginning. j.mu is held.
 func (j *Jobs[T]) next() (id string) {
 	running, of := j.count()
 	if j.daemon == nil || running >= j.options.Limit() {
 		return ""
 	}
-	var first *place
-	for one, p := range j.waiting {
+	j.waiting = slices.DeleteFunc(j.waiting, func(p place) bool { return time.Since(p.asked) > placeKept })
+	for _, p := range j.waiting {
 		switch {
-		case time.Since(p.asked) > placeKept:
-			delete(j.waiting, one)
-		case of[p.key] < j.options.PerKey && (first == nil || j.before(p, first)):
-			id, first = one, p
+		case of[p.key] >= j.options.PerKey:
+		case p.urgent && !j.served[p.key]:
+			return p.id
+		case id == "":
+			id = p.id
 		}
 	}
 	return id
@@ -275,7 +267,7 @@ func (j *Jobs[T]) Forget(id string) {
 	if own := j.jobs[id]; own != nil && own.State == Ended {
 		delete(j.jobs, id)
 	}
-	delete(j.waiting, id)
+	j.waiting = slices.DeleteFunc(j.waiting, func(p place) bool { return p.id == id })
 	j.mu.Unlock()
 	j.wake()
 }
