@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -19,32 +18,37 @@ type Loop struct {
 	DesiredState []Source // a client made a request: the key is queued, and its failures are reset
 	Awaited      []Source // the resource that a key waits for is available: the key is queued at once, its failures are kept
 	Workers      int
-	BackOff      func() backoff.BackOff // returns a new schedule that never ends; see the function BackOff
+	BackOff      BackOff // of a failing key
 	Log          *slog.Logger
-	Metrics      *Metrics // nil records nothing
+	Metrics      *Metrics
 
 	// Failed, if not nil, is called after each reconcile that failed. The next
 	// retry is at retryAt at the latest, or at the next signal if retryAt is zero.
 	Failed func(key string, err error, retryAt time.Time)
 
-	limiter *limiter
+	limiter workqueue.TypedRateLimiter[string]
+}
+
+// BackOff is the time between two attempts: it doubles with each failure in a row.
+type BackOff struct{ Initial, Max time.Duration }
+
+// After returns the time after so many failures before the last one.
+func (b BackOff) After(failures int) time.Duration {
+	d := b.Initial
+	for ; failures > 0 && d < b.Max; failures-- {
+		d *= 2
+	}
+	return min(d, b.Max)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// A failed source runs again after a delay that doubles from minSourceDelay to
-// maxSourceDelay. A source that worked for maxSourceDelay starts at minSourceDelay
-// again. No change is observed during the delay and a retry is cheap, so it is short.
-const (
-	minSourceDelay = 100 * time.Millisecond
-	maxSourceDelay = 5 * time.Second
-)
+// sourceBackOff is that of a failed source. One that worked for its Max begins anew. No change is
+// observed during the delay and a retry is cheap, so it is short.
+func sourceBackOff() BackOff { return BackOff{100 * time.Millisecond, 5 * time.Second} }
 
-// A signal for a failing key is delayed by minSignalDelay, which doubles with its failures.
-const (
-	minSignalDelay = 50 * time.Millisecond
-	maxSignalDelay = 5 * time.Second
-)
+// signalBackOff is by how much a signal for a failing key is delayed.
+func signalBackOff() BackOff { return BackOff{50 * time.Millisecond, 5 * time.Second} }
 
 // drainTime is how long a running reconcile may continue after the context of Run ends.
 const drainTime = 5 * time.Second
@@ -53,7 +57,7 @@ const drainTime = 5 * time.Second
 // cause the signals.
 func signal(q queue, key string) {
 	if n := q.NumRequeues(key); n > 0 {
-		q.AddAfter(key, Doubled(minSignalDelay, maxSignalDelay, n))
+		q.AddAfter(key, signalBackOff().After(n))
 		return
 	}
 	q.Add(key)
@@ -62,8 +66,8 @@ func signal(q queue, key string) {
 // Run reconciles keys until ctx ends. Then it takes no new key, waits for the
 // running reconciles, and cancels those that do not finish within drainTime.
 func (l *Loop) Run(ctx context.Context) {
-	l.limiter = &limiter{newBackOff: l.BackOff, failing: map[string]schedule{}}
-	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queues()})
+	l.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[string](l.BackOff.Initial, l.BackOff.Max)
+	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queue})
 	l.Metrics.begin(l.Name)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -95,18 +99,17 @@ func (l *Loop) Run(ctx context.Context) {
 // failed, it logs the 1st, 2nd, 4th, 8th of consecutive failures and so on: an engine may
 // be away for days.
 func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
-	b, failures := BackOff(minSourceDelay, maxSourceDelay)(), 0
+	b, failures := sourceBackOff(), 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := Catch(l.Log, "event source", func() error { return s(ctx, notify) }, "controller", l.Name)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > maxSourceDelay {
-			b.Reset()
+		if time.Since(began) > b.Max {
 			failures = 0
 		}
-		wait := b.NextBackOff()
+		wait := b.After(failures)
 		if failures++; powerOfTwo(failures) {
 			l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "failures", failures, "retry_in", wait)
 		}

@@ -44,7 +44,8 @@ func run(t *testing.T, s *script, during func(watch, request func(string))) {
 		Name: "test", Reconciler: s, Workers: 2,
 		Watch:        []controller.Source{from(watch)},
 		DesiredState: []controller.Source{from(request)},
-		BackOff:      controller.BackOff(time.Second, time.Minute),
+		BackOff:      controller.BackOff{Initial: time.Second, Max: time.Minute},
+		Metrics:      unread(),
 		Log:          slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	done := make(chan struct{})
@@ -53,6 +54,8 @@ func run(t *testing.T, s *script, during func(watch, request func(string))) {
 	cancel()
 	<-done
 }
+
+func unread() *controller.Metrics { return controller.NewMetrics(prometheus.NewRegistry()) }
 
 func from(keys <-chan string) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
@@ -171,7 +174,7 @@ func TestPanicOfSource(t *testing.T) {
 			return nil
 		}
 		s := &script{began: time.Now(), answer: func(_ int, key string) (controller.Result, error) { named <- key; return controller.Result{}, nil }}
-		l := &controller.Loop{Name: "test", Reconciler: s, Watch: []controller.Source{source}, BackOff: controller.BackOff(time.Second, time.Minute), Log: slog.New(slog.DiscardHandler)}
+		l := &controller.Loop{Name: "test", Reconciler: s, Watch: []controller.Source{source}, BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute}, Metrics: unread(), Log: slog.New(slog.DiscardHandler)}
 		done := make(chan struct{})
 		go func() { defer close(done); l.Run(ctx) }()
 		require.Equal(t, "a", <-named)
@@ -213,7 +216,7 @@ func TestShutdownDrainsRunningSteps(t *testing.T) {
 		for _, tc := range []struct{ needs, waits time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 5 * time.Second}} {
 			ctx, cancel := context.WithCancel(t.Context())
 			finished := false
-			l := &controller.Loop{Name: "t", Workers: 1, BackOff: controller.BackOff(time.Second, time.Minute),
+			l := &controller.Loop{Name: "t", Workers: 1, Metrics: unread(), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				Watch: []controller.Source{func(ctx context.Context, notify func(string)) error {
 					notify("a")
@@ -251,7 +254,7 @@ func TestFailedSourceRunsAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		runs := 0
-		l := &controller.Loop{Name: "t", BackOff: controller.BackOff(time.Second, time.Minute),
+		l := &controller.Loop{Name: "t", Metrics: unread(), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 			Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) { return controller.Result{}, nil }),
 			Watch: []controller.Source{func(ctx context.Context, notify func(string)) error {
@@ -271,7 +274,7 @@ func TestMetricsStartAtZeroAndCount(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		ctx, cancel := context.WithCancel(t.Context())
 		key := make(chan string)
-		l := &controller.Loop{Name: "container", Metrics: controller.NewMetrics(reg), BackOff: controller.BackOff(time.Second, time.Minute),
+		l := &controller.Loop{Name: "container", Metrics: controller.NewMetrics(reg), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Watch: []controller.Source{from(key)},
 			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) { return controller.Result{}, nil })}
 		done := make(chan struct{})
@@ -329,7 +332,7 @@ func TestWaitingKeepsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed []time.Duration
 		began, waited, awaited := time.Now(), false, make(chan string, 1)
-		l := &controller.Loop{Name: "test", Log: slog.New(slog.DiscardHandler), BackOff: controller.BackOff(time.Second, time.Hour),
+		l := &controller.Loop{Name: "test", Log: slog.New(slog.DiscardHandler), Metrics: unread(), BackOff: controller.BackOff{Initial: time.Second, Max: time.Hour},
 			Watch: []controller.Source{controller.Once("a")}, Awaited: []controller.Source{from(awaited)},
 			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) {
 				if waited = !waited; waited {

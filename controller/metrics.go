@@ -16,47 +16,14 @@ const (
 	resultTerminal = "terminal"
 )
 
-// Metrics are shared by every Loop of a process. A nil *Metrics records nothing.
+// Metrics are shared by every Loop of a process.
 type Metrics struct {
-	total    *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	repaired *prometheus.CounterVec
-	steps    *prometheus.CounterVec
-	queue    queueMetrics
-}
+	Repaired     *prometheus.CounterVec // drift, by kind: changes that were not made by berth
+	StepFailures *prometheus.CounterVec // by step
 
-// Kinds declares the kinds that Repaired counts, so that their series start at 0.
-func (m *Metrics) Kinds(kinds ...string) {
-	if m == nil {
-		return
-	}
-	for _, k := range kinds {
-		m.repaired.WithLabelValues(k)
-	}
-}
-
-// Repaired counts one repaired drift: a change that was not made by berth.
-func (m *Metrics) Repaired(kind string) {
-	if m != nil {
-		m.repaired.WithLabelValues(kind).Inc()
-	}
-}
-
-// Steps declares the names that StepFailed counts, so that their series start at 0.
-func (m *Metrics) Steps(names ...string) {
-	if m == nil {
-		return
-	}
-	for _, name := range names {
-		m.steps.WithLabelValues(name)
-	}
-}
-
-// StepFailed counts one failure of a step.
-func (m *Metrics) StepFailed(name string) {
-	if m != nil {
-		m.steps.WithLabelValues(name).Inc()
-	}
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	queue   queueMetrics
 }
 
 // NewMetrics registers the metrics of reconciles and of their queues with reg.
@@ -71,11 +38,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Duration of one reconcile in seconds, by controller.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"controller"}),
-		repaired: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Repaired: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_drift_repaired_total",
 			Help: "Repairs of changes that were not made by berth (drift), by kind.",
 		}, []string{"kind"}),
-		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+		StepFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_step_failures_total",
 			Help: "Failed steps of containers, by step.",
 		}, []string{"step"}),
@@ -95,16 +62,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			}, []string{"name"}),
 		},
 	}
-	reg.MustRegister(m.total, m.seconds, m.repaired, m.steps, m.queue.depth, m.queue.adds, m.queue.latency)
+	reg.MustRegister(m.total, m.seconds, m.Repaired, m.StepFailures, m.queue.depth, m.queue.adds, m.queue.latency)
 	return m
 }
 
 // begin creates every series of a controller at 0, so that rates exist before the
 // first reconcile.
 func (m *Metrics) begin(name string) {
-	if m == nil {
-		return
-	}
 	for _, r := range []string{resultSettled, resultAfter, resultWaiting, resultError, resultTerminal} {
 		m.total.WithLabelValues(name, r)
 	}
@@ -112,18 +76,8 @@ func (m *Metrics) begin(name string) {
 }
 
 func (m *Metrics) observe(name, result string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.total.WithLabelValues(name, result).Inc()
 	m.seconds.WithLabelValues(name).Observe(took.Seconds())
-}
-
-func (m *Metrics) queues() workqueue.MetricsProvider {
-	if m == nil {
-		return nil
-	}
-	return m.queue
 }
 
 // queueMetrics is the workqueue.MetricsProvider of all queues. It records three of client-go's

@@ -6,7 +6,7 @@ import (
 )
 
 // Source calls notify with each key that may have changed, until ctx ends. After an error the Loop
-// runs it again. Of the sources of a controller, List or Every names all keys at the start.
+// runs it again. One of a controller's sources names all keys at the start.
 type Source func(ctx context.Context, notify func(key string)) error
 
 // Once returns a source that names one key at the start. After that each Result
@@ -14,21 +14,6 @@ type Source func(ctx context.Context, notify func(key string)) error
 func Once(key string) Source {
 	return func(ctx context.Context, notify func(string)) error {
 		notify(key)
-		<-ctx.Done()
-		return nil
-	}
-}
-
-// List returns a source that names all keys of list once, at the start.
-func List(list func() ([]string, error)) Source {
-	return func(ctx context.Context, notify func(string)) error {
-		keys, err := list()
-		if err != nil {
-			return err
-		}
-		for _, k := range keys {
-			notify(k)
-		}
 		<-ctx.Done()
 		return nil
 	}

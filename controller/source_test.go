@@ -41,7 +41,7 @@ func feedLogged(t *testing.T, log slog.Handler, lives ...time.Duration) (waits [
 		}
 		l := &controller.Loop{
 			Name: "test", Reconciler: &script{}, Watch: []controller.Source{source},
-			BackOff: controller.BackOff(time.Second, 5*time.Minute), Log: slog.New(log),
+			BackOff: controller.BackOff{Initial: time.Second, Max: 5 * time.Minute}, Metrics: unread(), Log: slog.New(log),
 		}
 		l.Run(ctx)
 	})

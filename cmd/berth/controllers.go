@@ -42,16 +42,15 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
 		OrphanGrace: orphanGrace,
 		Semaphore:   slots, Roots: d.roots, Now: time.Now,
-		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
+		Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max)},
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
 		BootID: d.bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Own: d.ownVolume, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
-		DesiredState: []controller.Source{store.Containers.Changes(d.store, store.SpecChanged)},
+		DesiredState: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)}, // first all of them
 		Watch: []controller.Source{
-			controller.List(store.Containers.Lister(d.store)), // at the start
 			r.Watch(func() { d.listed.Store(true) }),
 			d.consoles.Source, d.roots.Source(), container.Restores(d.store), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/crypto/ssh"
@@ -200,7 +199,7 @@ func (d *daemon) makeServers(c v1.Config) error {
 
 func (d *daemon) resync() time.Duration { return time.Duration(d.settings.Current().Reconcile.Resync) }
 
-func (d *daemon) backOff() func() backoff.BackOff {
+func (d *daemon) backOff() controller.BackOff {
 	b := d.settings.Current().Reconcile.Backoff
-	return controller.BackOff(time.Duration(b.Initial), time.Duration(b.Max))
+	return controller.BackOff{Initial: time.Duration(b.Initial), Max: time.Duration(b.Max)}
 }

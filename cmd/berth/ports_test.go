@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -51,7 +52,7 @@ func newPool(t *testing.T, backend string) pool {
 	rules, err := firewall.New(backend, s.ID(), log)
 	require.NoError(t, err)
 	loop := port.New(port.Options{Store: s, Firewall: rules, Resync: 100 * time.Millisecond,
-		BackOff: controller.BackOff(10*time.Millisecond, time.Second), Log: log})
+		BackOff: controller.BackOff{Initial: 10 * time.Millisecond, Max: time.Second}, Metrics: controller.NewMetrics(prometheus.NewRegistry()), Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); loop.Run(ctx) }()

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cenkalti/backoff/v4"
-
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/jobs"
@@ -95,7 +93,7 @@ func (j *Jobs) source(prefix string) controller.Source {
 // Run is how loops run.
 type Run struct {
 	Resync  func(list func() ([]string, error)) controller.Source
-	BackOff func() backoff.BackOff
+	BackOff controller.BackOff
 	Metrics *controller.Metrics
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -258,7 +259,7 @@ func (w *world) run() (stop func()) {
 		Busy: func(context.Context, string) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.busy, nil }}
 	loops := Loops(o, Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(time.Minute, list) },
-		BackOff: controller.BackOff(time.Second, time.Minute),
+		BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute}, Metrics: controller.NewMetrics(prometheus.NewRegistry()),
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var parts sync.WaitGroup

@@ -102,7 +102,7 @@ func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 		}
 	}()
 	p.open = time.Time{}
-	retry, tries := controller.BackOff(minWait, maxWait)(), 0
+	retry, failures, tries := controller.BackOff{Initial: minWait, Max: maxWait}, 0, 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.stream(ctx, t)
@@ -118,9 +118,10 @@ func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 		}
 		p.log.Debug("console stream was interrupted, reconnecting", "err", err)
 		if time.Since(began) > goodRead {
-			retry.Reset()
+			failures = 0
 		}
-		p.pause(ctx, retry.NextBackOff())
+		p.pause(ctx, retry.After(failures))
+		failures++
 	}
 	return false
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
-	"berth/controller"
 	"berth/runtime"
 )
 
@@ -80,7 +79,7 @@ func (t *task) recordExit() error {
 		}
 	}, t.exitMessage()...)
 	if err == nil && t.c.Status.Unrequested {
-		t.Metrics.Repaired("started")
+		t.Metrics.Repaired.WithLabelValues("started").Inc()
 	}
 	return err
 }
@@ -148,7 +147,7 @@ func (t *task) retry(st *v1.ContainerStatus, now time.Time) {
 
 // nextCrash counts one more crash and sets the time of the retry.
 func (t *task) nextCrash(st *v1.ContainerStatus, now time.Time) {
-	at := now.Add(controller.Doubled(t.Crash.Initial, t.Crash.Max, st.Crashes))
+	at := now.Add(t.Crash.After(st.Crashes))
 	st.Crashes++
 	st.NextRetryAt = &at
 }

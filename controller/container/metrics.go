@@ -13,12 +13,13 @@ import (
 // Register registers this controller's metrics: those of a Collector, the kinds of
 // drift and the steps that can fail.
 func Register(reg prometheus.Registerer, m *controller.Metrics, s *store.Store) {
-	m.Kinds("removed", "started", "paused", "limits", "orphan")
-	names := []string{removeOrphan}
-	for _, s := range Steps() {
-		names = append(names, s.Name)
+	for _, kind := range []string{"removed", "started", "paused", "limits", "network", "orphan"} {
+		m.Repaired.WithLabelValues(kind) // so that the series starts at 0
 	}
-	m.Steps(names...)
+	m.StepFailures.WithLabelValues(removeOrphan)
+	for _, s := range Steps() {
+		m.StepFailures.WithLabelValues(s.Name)
+	}
 	reg.MustRegister(newCollector(s, time.Now))
 }
 

@@ -20,7 +20,7 @@ import (
 func (w *world) metrics() map[string]float64 {
 	w.t.Helper()
 	reg := prometheus.NewRegistry()
-	container.Register(reg, nil, w.store)
+	container.Register(reg, w.rec.Metrics, w.store)
 	families, err := reg.Gather()
 	require.NoError(w.t, err)
 	got := map[string]float64{}

@@ -12,11 +12,10 @@ import (
 	"berth/runtime"
 )
 
-// The delay after a pull that failed; it doubles with each more.
-const (
-	minPullDelay = 2 * time.Second
-	maxPullDelay = 5 * time.Minute
-)
+// pullBackOff is the delay after a pull that failed.
+func pullBackOff() controller.BackOff {
+	return controller.BackOff{Initial: 2 * time.Second, Max: 5 * time.Minute}
+}
 
 // errNotKept reports that the engine has pulled an image and does not have it.
 var errNotKept = errors.New("the image was pulled and is not on the host")
@@ -234,7 +233,7 @@ func (p *Puller) end(own *imagePulls, image string, err error) {
 		}
 		return // the failures count until the image is used: the engine may not keep it
 	}
-	own.retryAt = time.Now().Add(controller.Doubled(minPullDelay, maxPullDelay, own.failures))
+	own.retryAt = time.Now().Add(pullBackOff().After(own.failures))
 	own.failures++
 	if own.failures&(own.failures-1) == 0 || last == nil || last.Error() != err.Error() {
 		p.log.Warn("pulling an image failed", "image", image, "failures", own.failures, "err", err)

@@ -31,8 +31,7 @@ type Console interface {
 
 // CrashBackOff is the backoff of a container whose runs keep exiting.
 type CrashBackOff struct {
-	Initial    time.Duration // after the first crash; doubles
-	Max        time.Duration
+	controller.BackOff
 	ResetAfter time.Duration // after a run of this duration crashes are counted from 0
 }
 
@@ -112,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.R
 		res, err := t.step.run(t, ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			r.Metrics.StepFailed(t.step.Name)
+			r.Metrics.StepFailures.WithLabelValues(t.step.Name).Inc()
 			return res, stepError{t, err}
 		case err != nil, t.step.ends, res != (controller.Result{}):
 			return res, err
@@ -189,7 +188,7 @@ func (r *Reconciler) reconcileOrphan(ctx context.Context, id string) (controller
 			continue
 		}
 		if err := r.removeOrphan(ctx, n, s); err != nil {
-			r.Metrics.StepFailed(removeOrphan)
+			r.Metrics.StepFailures.WithLabelValues(removeOrphan).Inc()
 			return controller.Result{}, err
 		}
 	}
@@ -208,7 +207,7 @@ func (r *Reconciler) removeOrphan(ctx context.Context, n runtime.Name, s runtime
 	if err := r.Engine.Remove(ctx, n); err != nil {
 		return err
 	}
-	r.Metrics.Repaired("orphan")
+	r.Metrics.Repaired.WithLabelValues("orphan").Inc()
 	r.Log.Warn("a container without a record was removed", "container", n.ID, "role", n.Role, "container_id", s.ContainerID)
 	return nil
 }

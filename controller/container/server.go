@@ -40,7 +40,7 @@ func (t *task) create(ctx context.Context) (id string, res controller.Result, er
 	switch {
 	case err == nil:
 		if t.removedOutside() {
-			t.Metrics.Repaired("removed")
+			t.Metrics.Repaired.WithLabelValues("removed").Inc()
 		}
 		return id, controller.Result{}, nil
 	case errors.Is(err, runtime.ErrImageNotFound):
@@ -193,7 +193,7 @@ func (t *task) probe(ctx context.Context) (accepted bool, res controller.Result,
 func (t *task) connectServer(ctx context.Context) error {
 	err := t.Engine.Connect(ctx, t.serverName())
 	if err == nil {
-		t.Metrics.Repaired("network")
+		t.Metrics.Repaired.WithLabelValues("network").Inc()
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func (t *task) updateLimits(ctx context.Context) error {
 	t.o.Server = now
 	if !limitsDiffer(t.c.Spec, now.Live) {
 		if t.c.Status.ObservedGeneration == t.c.Meta.Generation && !failing(t.c) { // nobody has changed the spec
-			t.Metrics.Repaired("limits")
+			t.Metrics.Repaired.WithLabelValues("limits").Inc()
 		}
 		return t.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
@@ -495,7 +495,7 @@ func (t *task) unpause(ctx context.Context) error {
 	}
 	err := t.Engine.Unpause(ctx, n)
 	if err == nil {
-		t.Metrics.Repaired("paused")
+		t.Metrics.Repaired.WithLabelValues("paused").Inc()
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -101,12 +102,13 @@ func newWorld(t *testing.T) *world {
 	c := &console{engine: e}
 	w := &world{t: t, store: s, engine: e, console: c}
 	w.rec = &container.Reconciler{
-		Store: s, Engine: e, Console: c, Log: log,
+		Metrics: controller.NewMetrics(prometheus.NewRegistry()),
+		Store:   s, Engine: e, Console: c, Log: log,
 		Pulls:       container.NewPuller(e, 2, log),
 		Configs:     container.NewConfigs(log),
 		OrphanGrace: time.Minute,
 		Semaphore:   container.NewSemaphore(4), Mounts: &pins{}, Now: w.now,
-		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		Crash:  container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
 		Own:  func(string, runtime.Account) (string, error) { return "", nil },
@@ -128,7 +130,8 @@ func live(t *testing.T, test func(w *world)) {
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Failed: w.rec.Failed, Workers: 8, Log: w.rec.Log,
-		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
+		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
+		Metrics:      w.rec.Metrics,
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
 		Watch:        []controller.Source{w.rec.Watch(func() {}), container.Volumes(w.store), controller.Every(time.Minute, store.Containers.Lister(w.store))},
 		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Configs.Source, w.rec.Semaphore.Source}}

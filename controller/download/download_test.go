@@ -90,7 +90,7 @@ func live(t *testing.T, test func(w *world)) {
 func (w *world) run() {
 	log := slog.New(slog.DiscardHandler)
 	jobs := download.NewJobs(log)
-	loop := &controller.Loop{Name: "download", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
+	loop := &controller.Loop{Name: "download", Workers: 2, Log: log, Metrics: controller.NewMetrics(prometheus.NewRegistry()), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 		Reconciler:   &download.Reconciler{Store: w.store, Fetch: w.web.fetch, Jobs: jobs, Metrics: download.NewMetrics(prometheus.NewRegistry(), jobs), Log: log},
 		DesiredState: []controller.Source{store.Pulls.Source(w.store, store.SpecChanged, store.Purged)},
 		Watch:        []controller.Source{jobs.Source, controller.Every(time.Minute, store.Pulls.Lister(w.store))}}

@@ -24,7 +24,7 @@ func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *control
 		Reconciler: &reconciler{store: s, settings: settings, log: log},
 		Watch:      []controller.Source{controller.Once(key)},
 		Workers:    1,
-		BackOff:    controller.BackOff(time.Second, period),
+		BackOff:    controller.BackOff{Initial: time.Second, Max: period},
 		Log:        log,
 		Metrics:    m,
 	}

@@ -9,10 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/store"
 )
 
@@ -54,7 +56,7 @@ func TestTrimByAgeAndCount(t *testing.T) {
 		set(time.Hour, 2500)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		loop := New(s, func() v1.Config { return *settings.Load() }, slog.New(slog.DiscardHandler), nil)
+		loop := New(s, func() v1.Config { return *settings.Load() }, slog.New(slog.DiscardHandler), controller.NewMetrics(prometheus.NewRegistry()))
 		go func() { defer close(done); loop.Run(ctx) }()
 
 		emit(t, s, 3000, v1.EventState, "ready")

@@ -66,7 +66,7 @@ func New(s *store.Store, engine Engine, retention func() time.Duration, log *slo
 		Reconciler: &reconciler{s, engine, retention, log},
 		Watch:      []controller.Source{controller.Once(key)},
 		Workers:    1,
-		BackOff:    controller.BackOff(minPeriod, maxPeriod),
+		BackOff:    controller.BackOff{Initial: minPeriod, Max: maxPeriod},
 		Log:        log,
 		Metrics:    m,
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/runtime"
@@ -47,14 +45,14 @@ type Options struct {
 	Store    *store.Store
 	Firewall Firewall
 	Resync   time.Duration // period between two syncs without a change
-	BackOff  func() backoff.BackOff
+	BackOff  controller.BackOff
 	Log      *slog.Logger
 	Metrics  *controller.Metrics
 }
 
 // New returns the controller of the port pools.
 func New(o Options) *controller.Loop {
-	o.Metrics.Kinds(driftKind)
+	o.Metrics.Repaired.WithLabelValues(driftKind)
 	return &controller.Loop{
 		Name:       "port",
 		Reconciler: &reconciler{store: o.Store, firewall: o.Firewall, log: o.Log, metrics: o.Metrics},
@@ -103,7 +101,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key string) (controller.Resu
 	want := rulesOf(pools)
 	changed, err := r.firewall.Sync(ctx, key == keyV6, want)
 	if err == nil && changed && len(want) > 0 && allApplied(pools) {
-		r.metrics.Repaired(driftKind)
+		r.metrics.Repaired.WithLabelValues(driftKind).Inc()
 		r.log.Warn("repaired firewall rules that another program had changed", "family", key)
 	}
 	if recordErr := r.record(pools, outcomeOf(err)); recordErr != nil {

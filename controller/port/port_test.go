@@ -117,7 +117,7 @@ func (w *world) loop() *controller.Loop {
 		w.reg = prometheus.NewRegistry()
 	}
 	return New(Options{Store: w.store, Firewall: w.firewall, Resync: 10 * time.Millisecond,
-		BackOff: controller.BackOff(time.Millisecond, 10*time.Millisecond),
+		BackOff: controller.BackOff{Initial: time.Millisecond, Max: 10 * time.Millisecond},
 		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Metrics: controller.NewMetrics(w.reg)})
 }
 

@@ -37,7 +37,7 @@ func New(s *store.Store, settings Settings, log *slog.Logger, m *controller.Metr
 		Reconciler: r,
 		Watch:      []controller.Source{controller.Once(key), r.watchSettings},
 		Workers:    1,
-		BackOff:    controller.BackOff(minRetry, maxInterval),
+		BackOff:    controller.BackOff{Initial: minRetry, Max: maxInterval},
 		Log:        log,
 		Metrics:    m,
 	}

@@ -8,10 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/store"
 )
 
@@ -67,7 +69,10 @@ func life(t *testing.T, during func(s *store.Store, inForce *settings)) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); New(s, inForce, slog.New(slog.DiscardHandler), nil).Run(ctx) }()
+		go func() {
+			defer close(done)
+			New(s, inForce, slog.New(slog.DiscardHandler), controller.NewMetrics(prometheus.NewRegistry())).Run(ctx)
+		}()
 		during(s, inForce)
 		cancel()
 		<-done

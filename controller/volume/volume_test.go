@@ -130,7 +130,7 @@ func live(t *testing.T, test func(w *world)) {
 func (w *world) run() (stop func()) {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	scanner := &volume.Scanner{Store: w.store, Directories: w.disk, Log: log}
-	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
+	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, Metrics: controller.NewMetrics(prometheus.NewRegistry()), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 		Reconciler:   &volume.Reconciler{Store: w.store, Directories: w.disk, Log: log, Mounted: w.disk.mounted},
 		DesiredState: []controller.Source{store.Volumes.Source(w.store, store.SpecChanged)},
 		Watch:        []controller.Source{volume.Users(w.store), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(w.store))}}

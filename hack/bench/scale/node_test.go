@@ -79,19 +79,21 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	hub := stream.New(filepath.Join(dir, "console"), stream.Options{})
 	consoles := console.New(engine, hub, console.Options{Log: log})
 	pulls, permits := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU()))
+	metrics := controller.NewMetrics(prometheus.NewRegistry())
 	r := &container.Reconciler{
-		Store: db, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
+		Store: db, Metrics: metrics, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
 		OrphanGrace: time.Minute, Semaphore: permits, Configs: container.NewConfigs(log),
 		Now: time.Now, Mounts: unpinned{}, BootID: "boot",
-		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		Crash:  container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute},
 		Volume: func(id string) string { return "/volumes/" + id },
 		Auth:   func(string) runtime.Auth { return runtime.Auth{} },
 		Own:    func(string, runtime.Account) (string, error) { return "", nil },
 	}
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
-		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
-		DesiredState: []controller.Source{store.Containers.Changes(db, store.SpecChanged)},
-		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), r.Watch(func() {}),
+		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
+		Metrics:      metrics,
+		DesiredState: []controller.Source{store.Containers.Source(db, store.SpecChanged)},
+		Watch: []controller.Source{r.Watch(func() {}),
 			consoles.Source, controller.Every(resync, store.Containers.Lister(db))},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}
 	n := &node{store: db, consoles: consoles}
