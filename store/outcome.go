@@ -115,10 +115,7 @@ func Outcomes(tx *Tx, quota string) (n int, err error) {
 		return n, nil
 	}
 	err = tx.read(func(t *kv.Txn) error {
-		for _, err := range t.Scan(outcomesOf(quota), outcomesOf(quota)) {
-			if err != nil {
-				return err
-			}
+		for range t.Scan(outcomesOf(quota), outcomesOf(quota)) {
 			n++
 		}
 		return nil

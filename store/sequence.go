@@ -70,7 +70,8 @@ func (l sequence) after(tx *Tx, since uint64) iter.Seq2[numbered, error] {
 			return
 		}
 		err := tx.read(func(t *kv.Txn) error {
-			return l.each(t.Scan(string(l+"/"), l.key(since+1)), func(n numbered) bool { return n.seq <= b.Newest && yield(n, nil) })
+			l.each(t.Scan(string(l+"/"), l.key(since+1)), func(n numbered) bool { return n.seq <= b.Newest && yield(n, nil) })
+			return nil
 		})
 		if err != nil {
 			yield(numbered{}, err)
@@ -87,9 +88,10 @@ func (l sequence) backward(tx *Tx) iter.Seq2[numbered, error] {
 			return
 		}
 		err := tx.read(func(t *kv.Txn) error {
-			return l.each(t.ScanBack(string(l+"/"), l.key(b.Newest)), func(n numbered) bool {
+			l.each(t.ScanBack(string(l+"/"), l.key(b.Newest)), func(n numbered) bool {
 				return n.seq >= b.Oldest && yield(n, nil) && n.seq > b.Oldest
 			})
+			return nil
 		})
 		if err != nil {
 			yield(numbered{}, err)
@@ -98,16 +100,12 @@ func (l sequence) backward(tx *Tx) iter.Seq2[numbered, error] {
 }
 
 // each calls fn with the values of a scan, until it returns false.
-func (l sequence) each(items iter.Seq2[kv.Item, error], fn func(numbered) bool) error {
-	for item, err := range items {
-		if err != nil {
-			return err
-		}
+func (l sequence) each(items iter.Seq[kv.Item], fn func(numbered) bool) {
+	for item := range items {
 		if !fn(numbered{binary.BigEndian.Uint64([]byte(item.Key()[len(l)+1:])), item}) {
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // numbered is a value with its number, valid until the next one.

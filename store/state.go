@@ -141,10 +141,7 @@ func (s *Store) load() (isNew bool, err error) {
 			return err
 		}
 		for prefix, load := range loaders() {
-			for item, err := range t.Scan(prefix, prefix) {
-				if err != nil {
-					return err
-				}
+			for item := range t.Scan(prefix, prefix) {
 				if err := item.Value(func(text []byte) error { load(s, to, item.Key(), text); return nil }); err != nil {
 					return err
 				}
@@ -172,10 +169,7 @@ func (s *Store) checkSchema(t *kv.Txn) (isNew bool, err error) {
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		for item, err := range t.Scan("", "") {
-			if err != nil {
-				return false, err
-			}
+		for item := range t.Scan("", "") {
 			return false, fmt.Errorf("%w: it has the key %q but no schema version; restore a backup, or move its directory away to start with an empty store, which never touches the containers of this one", ErrDamaged, item.Key())
 		}
 		return true, nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,7 +18,6 @@ import (
 type checkpoint struct {
 	f    *os.File
 	id   string
-	log  *slog.Logger
 	warn sync.Once
 }
 
@@ -34,21 +32,7 @@ func (db *DB) CompareCheckpoint(id string, rev uint64) (found bool, err error) {
 	if db.disk == nil {
 		return true, nil
 	}
-	return compareCheckpoint(db.disk.dir, id, rev)
-}
-
-// StartCheckpoint begins to write the checkpoint.
-func (db *DB) StartCheckpoint(id string, rev uint64) (err error) {
-	if db.disk != nil {
-		db.checkpoint, err = newCheckpoint(db.disk.dir, id, rev, db.log)
-	}
-	return err
-}
-
-// Checkpoint records that a revision is on the disk.
-func (db *DB) Checkpoint(rev uint64) { db.checkpoint.set(rev) }
-
-func compareCheckpoint(dir, id string, rev uint64) (found bool, err error) {
+	dir := db.disk.dir
 	b, err := os.ReadFile(filepath.Join(dir, checkpointName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -83,32 +67,37 @@ func parseCheckpoint(text string) (id string, rev uint64, ok bool) {
 	return id, rev, err == nil && text == formatCheckpoint(id, rev)
 }
 
-func newCheckpoint(dir, id string, rev uint64, log *slog.Logger) (*checkpoint, error) {
-	name := filepath.Join(dir, checkpointName)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+// StartCheckpoint begins to write the checkpoint.
+func (db *DB) StartCheckpoint(id string, rev uint64) error {
+	if db.disk == nil {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(db.disk.dir, checkpointName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
+		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	c := &checkpoint{f: f, id: id, log: log}
-	if err := errors.Join(c.write(rev), f.Truncate(int64(len(formatCheckpoint(id, rev)))), f.Sync(), z.SyncDir(dir)); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFailed, err), f.Close())
+	c := &checkpoint{f: f, id: id}
+	if err := errors.Join(c.write(rev), f.Truncate(int64(len(formatCheckpoint(id, rev)))), f.Sync(), z.SyncDir(db.disk.dir)); err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", ErrFailed, err), f.Close())
 	}
-	return c, nil
+	db.checkpoint = c
+	return nil
+}
+
+// Checkpoint records that a revision is on the disk. A failure only makes the checkpoint older.
+func (db *DB) Checkpoint(rev uint64) {
+	c := db.checkpoint
+	if c == nil {
+		return
+	}
+	if err := c.write(rev); err != nil {
+		c.warn.Do(func() { db.log.Warn("the checkpoint of the store cannot be written", "err", err) })
+	}
 }
 
 func (c *checkpoint) write(rev uint64) error {
 	_, err := c.f.WriteAt([]byte(formatCheckpoint(c.id, rev)), 0)
 	return err
-}
-
-// set writes the revision. A failure only makes the checkpoint older.
-func (c *checkpoint) set(rev uint64) {
-	if c == nil {
-		return
-	}
-	if err := c.write(rev); err != nil {
-		c.warn.Do(func() { c.log.Warn("the checkpoint of the store cannot be written", "err", err) })
-	}
 }
 
 func (c *checkpoint) close() error {

@@ -55,12 +55,11 @@ type DB struct {
 
 	mu     sync.RWMutex // held for a commit, and to begin a view
 	closed bool
-	fault  error       // of the first commit that failed
-	before *badger.Txn // the state before that commit
+	fault  error // of the commit that failed
 }
 
 // View runs fn on one consistent state and returns its error. It waits for the commit in flight.
-// After a commit has failed it reads the state before that one.
+// After a commit has failed it returns Err: nobody may see what is not known to be on the disk.
 func (db *DB) View(fn func(*Txn) error) error {
 	t, end, err := db.beginView()
 	if err != nil {
@@ -76,10 +75,10 @@ func (db *DB) beginView() (t *Txn, end func(), err error) {
 	if db.closed {
 		return nil, nil, ErrClosed
 	}
-	db.views.Add(1)
-	if db.before != nil {
-		return &Txn{db.before}, db.views.Done, nil
+	if err := db.Err(); err != nil {
+		return nil, nil, err
 	}
+	db.views.Add(1)
 	txn := db.badger.NewTransaction(false)
 	return &Txn{txn}, func() { txn.Discard(); db.views.Done() }, nil
 }
@@ -88,38 +87,33 @@ func (db *DB) beginView() (t *Txn, end func(), err error) {
 func (db *DB) commit(txn *badger.Txn) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	before := db.badger.NewTransaction(false)
 	err := txn.Commit()
-	if err == nil {
-		before.Discard()
-	} else {
-		db.fail(err, before)
+	if err != nil {
+		db.fail(err)
 	}
 	return err
 }
 
-// fail refuses writes from now on. What of a failed commit is on the disk is unknown, Badger's
-// memory may have it already, and Badger may have no log to write to. The caller holds mu.
-func (db *DB) fail(err error, before *badger.Txn) {
-	db.fault, db.before = fmt.Errorf("%w: commit: %w", ErrFailed, err), before
+// fail refuses everything from now on. What of a failed commit is on the disk is unknown, Badger's
+// memory may have it already, and Badger may have no log to write to.
+func (db *DB) fail(err error) {
+	db.fault = fmt.Errorf("%w: commit: %w", ErrFailed, err)
 	close(db.failed)
 }
 
 // Failed returns a channel that is closed when a commit of Badger has failed, which a lack of
-// space that is seen beforehand is not. Nothing is written any more: the process should end, and
-// its next start finds out what is stored. Views go on.
+// space that is seen beforehand is not. Nothing is written or read any more: the process should
+// end, and its next start finds out what is stored.
 func (db *DB) Failed() <-chan struct{} { return db.failed }
 
 // Err returns the error of the commit that failed, or nil.
 func (db *DB) Err() error {
 	select {
 	case <-db.failed:
+		return db.fault
 	default:
-		return nil // without waiting for the commit in flight
+		return nil
 	}
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	return db.fault
 }
 
 // Writable returns why an ordinary write would be refused now, or nil.
@@ -150,9 +144,6 @@ func (db *DB) Close() error {
 	db.mu.Unlock()
 	db.compactor.close()
 	db.views.Wait()
-	if db.before != nil {
-		db.before.Discard()
-	}
 	db.disk.release()
 	return errors.Join(closeWithin(db.badger, closeTime), db.checkpoint.close())
 }

@@ -54,10 +54,7 @@ func keys(t *testing.T, db *DB, prefix string) (list []string) {
 	t.Helper()
 	require.NoError(t, db.View(func(tx *Txn) error {
 		list = nil
-		for item, err := range tx.Scan(prefix, prefix) {
-			if err != nil {
-				return err
-			}
+		for item := range tx.Scan(prefix, prefix) {
 			list = append(list, item.Key())
 		}
 		return nil

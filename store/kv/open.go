@@ -112,7 +112,10 @@ func (d *disk) prepareDir() error {
 		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to start with an empty store", ErrDamaged, d.dir, files[".sst"])
 	}
 	d.release()
-	return d.checkFreeToOpen(files[".mem"])
+	if err := d.requireFree(uint64(files[".mem"]*memTableSize + 2<<20)); err != nil { // Badger writes these logs into tables
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return nil
 }
 
 // removeEmptyLog removes a log that a kill left without even its header. Badger cannot open it.
@@ -130,25 +133,17 @@ const lockWait = time.Second
 
 // waitForLock waits until nobody holds the lock that Badger takes on the directory.
 func (d *disk) waitForLock() error {
-	f, err := os.Open(d.dir)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrFailed, err)
-	}
-	defer f.Close()
 	for until := time.Now().Add(lockWait); ; time.Sleep(lockWait / 50) {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil
-		}
-		if time.Now().After(until) {
-			return locked(d.dir)
+		err := CheckLock(d.dir)
+		if !errors.Is(err, ErrLocked) || time.Now().After(until) {
+			return err
 		}
 	}
 }
 
 // CheckLock returns ErrLocked if a process has the database in dir open, or why that is unknown.
 func CheckLock(dir string) error {
-	unlock, err := lock(dir, unix.LOCK_SH)
+	unlock, err := Lock(dir)
 	if err == nil {
 		unlock()
 	}
@@ -157,14 +152,12 @@ func CheckLock(dir string) error {
 
 // Lock takes the lock of the database in dir: until unlock, no process can open it. Its error is
 // ErrLocked if one has it open.
-func Lock(dir string) (unlock func(), err error) { return lock(dir, unix.LOCK_EX) }
-
-func lock(dir string, how int) (unlock func(), err error) {
+func Lock(dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return nil, errors.Join(locked(dir), f.Close())
 	case err != nil:
@@ -175,20 +168,6 @@ func lock(dir string, how int) (unlock func(), err error) {
 
 func locked(dir string) error {
 	return fmt.Errorf("%w in %s: use the running one through its API, or stop it first", ErrLocked, dir)
-}
-
-// checkFreeToOpen returns why Badger cannot write the old logs into tables, as it
-// does when it is opened, or nil.
-func (d *disk) checkFreeToOpen(logs int) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(d.dir, &st); err != nil {
-		return fmt.Errorf("%w: statfs %s: %w", ErrFailed, d.dir, err)
-	}
-	need := uint64(logs*memTableSize + 2<<20)
-	if free := st.Bavail * uint64(st.Bsize); free < need {
-		return fmt.Errorf("%w: %w: %d bytes are free in %s, %d are needed", ErrFailed, ErrDiskFull, free, d.dir, need)
-	}
-	return nil
 }
 
 // verify reads every block of the tables that Badger is about to open. Badger

@@ -22,8 +22,7 @@ func (i Item) Key() string { return string(i.item.Key()) }
 func (i Item) Value(fn func([]byte) error) error { return i.item.Value(fn) }
 
 // Get returns the item of a key, or ErrNotFound, or an error that wraps ErrFailed.
-func (t *Txn) Get(key string) (item Item, err error) {
-	defer recovered(&err)
+func (t *Txn) Get(key string) (Item, error) {
 	i, err := t.txn.Get([]byte(key))
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return Item{}, ErrNotFound
@@ -34,44 +33,23 @@ func (t *Txn) Get(key string) (item Item, err error) {
 	return Item{i}, nil
 }
 
-// recovered turns a panic of Badger into an error: after a commit that failed it may have no
-// log, and each read panics.
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: badger panicked: %v", ErrFailed, p)
-	}
-}
-
 // Scan yields the items whose keys begin with prefix, from the key from on, in
-// the order of their keys. An error, which wraps ErrFailed, comes alone.
-func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
-	return t.scan(prefix, from, false)
-}
+// the order of their keys.
+func (t *Txn) Scan(prefix, from string) iter.Seq[Item] { return t.scan(prefix, from, false) }
 
 // ScanBack yields the items whose keys begin with prefix, from the key from on, in the
-// reverse order of their keys. An error, which wraps ErrFailed, comes alone.
-func (t *Txn) ScanBack(prefix, from string) iter.Seq2[Item, error] {
-	return t.scan(prefix, from, true)
-}
+// reverse order of their keys.
+func (t *Txn) ScanBack(prefix, from string) iter.Seq[Item] { return t.scan(prefix, from, true) }
 
-func (t *Txn) scan(prefix, from string, back bool) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		it, err := iterate(t.txn, prefix, back)
-		if err != nil {
-			yield(Item{}, err)
-			return
-		}
+func (t *Txn) scan(prefix, from string, back bool) iter.Seq[Item] {
+	return func(yield func(Item) bool) {
+		// Values lie beside their keys: prefetching them would only start goroutines.
+		it := t.txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), Reverse: back})
 		defer it.Close()
 		for it.Seek([]byte(from)); it.Valid(); it.Next() {
-			if !yield(Item{it.Item()}, nil) {
+			if !yield(Item{it.Item()}) {
 				return
 			}
 		}
 	}
-}
-
-func iterate(txn *badger.Txn, prefix string, back bool) (it *badger.Iterator, err error) {
-	defer recovered(&err)
-	// Values lie beside their keys: prefetching them would only start goroutines.
-	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), Reverse: back}), nil
 }
