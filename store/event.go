@@ -26,7 +26,6 @@ func (tx *Tx) Emit(e v1.Event) v1.Event {
 		return e
 	}
 	e.Epoch = tx.store.Incarnations.Epoch()
-	tx.events = append(tx.events, e)
 	return e
 }
 
@@ -133,45 +132,31 @@ func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) 
 	return eventLog.trim(s, before, keep)
 }
 
+// eventsAtOnce is how many transitions Store.Events reads in one view.
+const eventsAtOnce = 256
+
 // Events yields every transition after seq since, in order and without a gap:
 // first the stored ones, then each new one once it is on the disk, until ctx ends.
-// It ends with ErrCompacted, like Tx.Events, or with ErrClosed. Readers that keep up
-// are served from memory, so there may be many of them.
+// It ends with ErrCompacted, like Tx.Events, or with ErrClosed.
 func (s *Store) Events(ctx context.Context, since uint64) iter.Seq2[v1.Event, error] {
 	return func(yield func(v1.Event, error) bool) {
 		for ctx.Err() == nil {
-			chunk, more, err := s.eventsAfter(since)
-			if err != nil {
-				yield(v1.Event{}, err)
-				return
-			}
-			for _, e := range chunk {
+			more := s.changes.next()
+			var list []v1.Event
+			err := s.View(func(tx *Tx) (err error) { list, err = ReadEvents(tx, since, eventsAtOnce); return err })
+			for _, e := range list {
 				if ctx.Err() != nil || !yield(e, nil) {
 					return
 				}
 				since = e.Seq
 			}
-			if len(chunk) == 0 && more != nil && !s.wait(ctx, more) {
-				if ctx.Err() == nil {
-					yield(v1.Event{}, ErrClosed)
-				}
+			if err == nil && len(list) == 0 && !s.wait(ctx, more) && ctx.Err() == nil {
+				err = ErrClosed
+			}
+			if err != nil {
+				yield(v1.Event{}, err)
 				return
 			}
 		}
 	}
-}
-
-// eventsAfter returns the next transitions, from memory or else from the disk. More
-// is closed when there are others in memory; it is nil for those of the disk: call
-// it again.
-func (s *Store) eventsAfter(since uint64) (chunk []v1.Event, more <-chan struct{}, err error) {
-	chunk, more, ok := s.events.from(since, chunkSize)
-	if ok {
-		return chunk, more, nil
-	}
-	err = s.View(func(tx *Tx) (err error) {
-		chunk, err = ReadEvents(tx, since, chunkSize)
-		return err
-	})
-	return chunk, nil, err
 }

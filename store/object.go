@@ -134,11 +134,12 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if c.find(tx, id) != nil {
 		return c.wrap(id, ErrExists)
 	}
-	text, err := json.Marshal(spec)
+	own, text, err := ownCopy(spec)
 	if err != nil {
 		return c.wrap(id, err)
 	}
 	o := &object[S, T]{}
+	o.Spec = own
 	o.Meta = v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, CreatedAt: tx.now}
 	return c.writeSpec(tx, nil, o, text)
 }
@@ -161,11 +162,12 @@ func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) erro
 	if err := change(&spec); err != nil {
 		return err
 	}
-	text, err := json.Marshal(spec)
+	own, text, err := ownCopy(spec)
 	if err != nil || bytes.Equal(text, before) {
 		return c.wrap(id, err)
 	}
 	o := *old
+	o.Spec = own
 	o.Meta.Generation++
 	return c.writeSpec(tx, old, &o, text)
 }
@@ -189,15 +191,10 @@ func (c Collection[S, T]) Delete(tx *Tx, id string) error {
 	return c.writeSpec(tx, old, &o, text)
 }
 
-// writeSpec stores an object with a spec. The kept object is decoded from the stored text, so
-// that it shares nothing with the caller's, and is the same after a restart.
+// writeSpec stores an object with a spec.
 func (c Collection[S, T]) writeSpec(tx *Tx, old, o *object[S, T], spec []byte) error {
 	id := o.Meta.ID
 	o.Meta.Revision, o.Meta.UpdatedAt = tx.Revision(), latest(o.Meta.UpdatedAt, tx.now)
-	o.Spec = *new(S)
-	if err := json.Unmarshal(spec, &o.Spec); err != nil {
-		return c.wrap(id, err)
-	}
 	meta, err := json.Marshal(o.Meta)
 	if err != nil {
 		return c.wrap(id, err)
@@ -224,7 +221,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if t, is := any(&status).(transitioner[S, T]); is {
 		t.Transition(old.Object, tx.Emit)
 	}
-	text, err := json.Marshal(status)
+	own, text, err := ownCopy(status)
 	if err != nil || bytes.Equal(text, before) {
 		return c.wrap(id, err)
 	}
@@ -232,11 +229,8 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 		old = now // change has changed the spec
 	}
 	o := *old
+	o.Status = own
 	o.Meta.Revision, o.Meta.UpdatedAt = tx.Revision(), latest(o.Meta.UpdatedAt, tx.now)
-	o.Status = *new(T)
-	if err := json.Unmarshal(text, &o.Status); err != nil {
-		return c.wrap(id, err)
-	}
 	meta, err := json.Marshal(statusMeta{o.Meta.Revision, o.Meta.UpdatedAt})
 	if err != nil {
 		return c.wrap(id, err)
@@ -293,7 +287,8 @@ func (tx *Tx) recordChange(c Change) {
 	}
 }
 
-// ownCopy returns a deep copy, and the value as it is stored.
+// ownCopy returns a deep copy, and the value as it is stored. An object that is kept is such a copy: it
+// shares nothing with the caller's, and is the same after a restart.
 func ownCopy[V any](v V) (own V, text []byte, err error) {
 	if text, err = json.Marshal(v); err == nil {
 		err = json.Unmarshal(text, &own)

@@ -54,7 +54,7 @@ func TestSourceNotifiesAllThenChanges(t *testing.T) {
 
 func TestSourceThatFallsBehindBeginsAgain(t *testing.T) {
 	s := openIn(t, "")
-	s.changes = newRing(4, 0, Change{})
+	s.changes = newChanges(4, 0)
 	require.NoError(t, create(s, "0"))
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := map[string]bool{}
@@ -105,33 +105,4 @@ func TestAwaitInsideABubble(t *testing.T) {
 		_, err = Containers.Await(t.Context(), s, "mc", func(v1.Container) bool { return false })
 		require.ErrorIs(t, err, ErrNotFound)
 	})
-}
-
-func TestChangesBeginWithNothing(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	require.NoError(t, create(s, "old"))
-	source := Containers.Changes(s, SpecChanged)
-	require.NoError(t, create(s, "before it runs"))
-	require.NoError(t, s.Update(func(tx *Tx) error { return SetCursor(tx, "x", 1) }))
-	for range 2 { // it ends, and runs again
-		ctx, cancel := context.WithCancel(t.Context())
-		var got []string
-		require.NoError(t, source(ctx, func(id string) {
-			got = append(got, id)
-			cancel()
-		}))
-		require.Equal(t, []string{"before it runs"}, got)
-		cancel()
-	}
-	require.NoError(t, create(s, "new"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var got []string
-	require.NoError(t, source(ctx, func(id string) {
-		if got = append(got, id); id == "new" {
-			cancel()
-		}
-	}))
-	require.Contains(t, got, "new")
-	require.NotContains(t, got, "old")
 }

@@ -46,10 +46,8 @@ type Options struct {
 	MinFree    uint64                // bytes that must stay free on the disk for an update; 0: a twentieth of it, 32 to 256 MiB
 }
 
-const (
-	keptChanges = 8192
-	keptEvents  = 2048
-)
+// keptChanges is how many changes are kept for watchers, at least.
+const keptChanges = 8192
 
 // Store is an open store.
 type Store struct {
@@ -58,13 +56,11 @@ type Store struct {
 	db       *kv.DB
 	now      func() time.Time
 	log      *slog.Logger
-	metrics  *metrics
 	id       string
 	outcomes outcomeCounts
 
 	state   atomic.Pointer[state] // committed and published
-	changes *ring[Change]
-	events  *ring[v1.Event] // position p holds seq p+1
+	changes *changes
 
 	ops     chan *op
 	batch   batch // of the writer
@@ -95,19 +91,24 @@ func open(dir string, o Options) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	commits := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "berth_store_commit_duration_seconds",
+		Help:    "Time that a commit of the store to the disk took.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9), // 0.1 ms to 6.5 s
+	})
 	var err error
 	s.db, err = kv.Open(dir, kv.Options{
 		Log:     s.log,
 		MinFree: o.MinFree,
 		TTL:     map[string]time.Duration{outcomePrefix: v1.OutcomeRetention},
-		Observe: func(took time.Duration) { s.metrics.observe(took) },
+		Observe: func(took time.Duration) { commits.Observe(took.Seconds()) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = s.start()
-	if err == nil {
-		s.metrics, err = newMetrics(o.Registerer)
+	if err == nil && o.Registerer != nil {
+		err = o.Registerer.Register(commits)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -121,33 +122,30 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.db.CompareCheckpoint(s.id, s.Revision()); err != nil {
+	found, err := s.db.CompareCheckpoint(s.id, s.Revision())
+	if err != nil {
 		return err
 	}
 	s.Incarnations.opened = s.Revision()
-	s.changes = newRing(keptChanges, 0, Change{Revision: s.Revision()})
-	s.events = newRing(keptEvents, eventLog.bounds(s.reader()).Newest, v1.Event{})
+	s.changes = newChanges(keptChanges, s.Revision())
 	s.writer.Go(s.write)
 	if isNew {
 		if err := s.create(); err != nil {
 			return err
 		}
 	}
-	return s.identify(isNew)
+	return s.identify(!found && !isNew)
 }
 
-// identify gives the store its incarnation and its checkpoint. A store without a
+// identify gives the store its incarnation and its checkpoint. A store that has lost its
 // checkpoint was restored, or somebody has removed it, and may be an older copy of itself:
 // it begins another incarnation, under the id that it had, so that its containers
 // still belong to it.
-func (s *Store) identify(isNew bool) error {
-	found, err := s.db.CompareCheckpoint(s.id, s.Revision())
+func (s *Store) identify(lost bool) (err error) {
 	switch {
-	case err != nil:
-		return err
 	case s.Incarnations.Incarnation() == "":
 		err = s.Incarnations.begin("", 0)
-	case !found && !isNew:
+	case lost:
 		s.log.Warn("the store was restored, or its file MARK was removed: it continues in a new epoch", "revision", s.Revision())
 		err = s.Incarnations.begin(s.Incarnations.Incarnation(), s.Revision())
 	}
@@ -187,7 +185,7 @@ func (s *Store) Writable() error {
 }
 
 // Failed returns a channel that is closed when the store can never be written again, because of
-// Err: the process should end. Views go on.
+// Err: the process should end. Views go on, but for what is only on the disk.
 func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
 
 // Err returns why the store can never be written again, or nil.
@@ -201,40 +199,8 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	s.writer.Wait()
-	err := s.db.Close()
-	s.metrics.unregister()
-	return err
+	return s.db.Close()
 }
 
 // time returns the current time, in the form in which it is read back.
 func (s *Store) time() time.Time { return s.now().UTC().Round(0) }
-
-// metrics is nil if there is no registerer.
-type metrics struct {
-	commit     prometheus.Histogram
-	registerer prometheus.Registerer
-}
-
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	if r == nil {
-		return nil, nil
-	}
-	m := &metrics{registerer: r, commit: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "berth_store_commit_duration_seconds",
-		Help:    "Time that a commit of the store to the disk took.",
-		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9), // 0.1 ms to 6.5 s
-	})}
-	return m, r.Register(m.commit)
-}
-
-func (m *metrics) observe(d time.Duration) {
-	if m != nil {
-		m.commit.Observe(d.Seconds())
-	}
-}
-
-func (m *metrics) unregister() {
-	if m != nil {
-		m.registerer.Unregister(m.commit)
-	}
-}

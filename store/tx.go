@@ -20,7 +20,6 @@ type Tx struct {
 	update  bool
 	writes  map[string][]byte // nil values: deleted
 	changes []Change
-	events  []v1.Event
 	err     error // of an event
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -28,33 +29,25 @@ type Change struct {
 	What     What
 }
 
-// chunkSize is how many items a watcher takes at a time.
-const chunkSize = 256
-
 // Watch yields every change after revision since, in order, once it is on the
 // disk, until ctx ends. It ends with ErrCompacted if changes after since are no
 // longer kept (list the objects again, and watch from the revision of that view), or
 // with ErrClosed. After a restart no older changes are kept.
 func (s *Store) Watch(ctx context.Context, since uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		pos, lost := s.changes.search(func(c Change) bool { return c.Revision <= since })
-		if since < lost.Revision {
-			yield(Change{}, ErrCompacted)
-			return
-		}
 		for ctx.Err() == nil {
-			chunk, more, ok := s.changes.from(pos, chunkSize)
-			if !ok {
+			list, more, kept := s.changes.after(since)
+			if !kept {
 				yield(Change{}, ErrCompacted)
 				return
 			}
-			pos += uint64(len(chunk))
-			for _, c := range chunk {
-				if c.Revision > since && !yield(c, nil) {
+			for _, c := range list {
+				if !yield(c, nil) {
 					return
 				}
+				since = c.Revision
 			}
-			if len(chunk) == 0 && !s.wait(ctx, more) {
+			if len(list) == 0 && !s.wait(ctx, more) {
 				if ctx.Err() == nil {
 					yield(Change{}, ErrClosed)
 				}
@@ -81,28 +74,13 @@ func (s *Store) wait(ctx context.Context, more <-chan struct{}) bool {
 // a controller's source. When it has fallen behind, it begins again with all objects.
 // It returns nil when ctx ends, and else ErrClosed.
 func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
-	return c.source(s, nil, what)
-}
-
-// Changes is Source without all objects at the beginning: it begins with the changes after
-// this call.
-func (c Collection[S, T]) Changes(s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
-	since := s.Revision()
-	return c.source(s, &since, what)
-}
-
-// source notifies the changes after revision since, or all objects first if it is nil.
-func (c Collection[S, T]) source(s *Store, since *uint64, what []What) func(ctx context.Context, notify func(id string)) error {
 	return func(ctx context.Context, notify func(string)) error {
-		for since := since; ; since = nil {
-			if since == nil {
-				tx := s.reader()
-				since = &tx.revision
-				for _, id := range c.IDs(tx) {
-					notify(id)
-				}
+		for {
+			tx := s.reader()
+			for _, id := range c.IDs(tx) {
+				notify(id)
 			}
-			if err := c.follow(ctx, s, *since, what, notify); !errors.Is(err, ErrCompacted) {
+			if err := c.follow(ctx, s, tx.revision, what, notify); !errors.Is(err, ErrCompacted) {
 				return err
 			}
 		}
@@ -132,100 +110,61 @@ func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
 }
 
 // Await waits until done returns true for the object, and returns it. It calls done
-// with the object as it is, and after each change of it. It returns ErrNotFound if
+// with the object as it is, and after each commit. It returns ErrNotFound if
 // the object does not exist or is purged, and ctx's error, with the object as last
 // read, if ctx ends first.
-func (c Collection[S, T]) Await(ctx context.Context, s *Store, id string, done func(v1.Object[S, T]) bool) (v1.Object[S, T], error) {
+func (c Collection[S, T]) Await(ctx context.Context, s *Store, id string, done func(v1.Object[S, T]) bool) (o v1.Object[S, T], err error) {
 	for {
-		var o v1.Object[S, T]
-		var rev uint64
-		err := s.View(func(tx *Tx) (err error) {
-			rev = tx.Revision()
-			o, err = c.Get(tx, id)
-			return err
-		})
+		more := s.changes.next()
+		err = s.View(func(tx *Tx) (err error) { o, err = c.Get(tx, id); return err })
 		if err != nil || done(o) {
 			return o, err
 		}
-		if err := c.awaitChange(ctx, s, id, rev); err != nil {
-			return o, err
+		if !s.wait(ctx, more) {
+			return o, cmp.Or(ctx.Err(), ErrClosed)
 		}
 	}
 }
 
-// awaitChange waits for the next change of one object after revision rev.
-func (c Collection[S, T]) awaitChange(ctx context.Context, s *Store, id string, rev uint64) error {
-	for change, err := range s.Watch(ctx, rev) {
-		if errors.Is(err, ErrCompacted) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if change.Kind == c.kind() && change.ID == id {
-			return nil
-		}
+// changes keeps the newest changes. Readers copy them, and then wait for a channel to be closed at
+// the next commit: they hold no lock while they wait.
+type changes struct {
+	keep int
+
+	mu   sync.RWMutex
+	list []Change // oldest first; keep of them at least, and twice as many at most
+	lost uint64   // revision of the newest change that is no longer kept
+	more chan struct{}
+}
+
+func newChanges(keep int, lost uint64) *changes {
+	return &changes{keep: keep, lost: lost, more: make(chan struct{})}
+}
+
+// publish adds the changes of a commit, which may have none, and wakes those that wait.
+func (c *changes) publish(list []Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, list...)
+	if n := len(c.list) - c.keep; n > c.keep {
+		c.lost, c.list = c.list[n-1].Revision, slices.Clone(c.list[n:])
 	}
-	return ctx.Err()
+	close(c.more)
+	c.more = make(chan struct{})
 }
 
-// ring keeps the newest items. The position of an item is the number of items before
-// it. Readers copy items and then wait for a channel to be closed when there are more:
-// they hold no lock while they wait.
-type ring[T any] struct {
-	mu    sync.RWMutex
-	items []T
-	first uint64 // position of the oldest item kept
-	next  uint64 // position of the next item
-	lost  T      // the item before the oldest one kept
-	more  chan struct{}
+// after returns the changes after a revision, and a channel that is closed at the next commit. It
+// returns false if some of them are no longer kept.
+func (c *changes) after(since uint64) (list []Change, more <-chan struct{}, kept bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	first := sort.Search(len(c.list), func(i int) bool { return c.list[i].Revision > since })
+	return slices.Clone(c.list[first:]), c.more, since >= c.lost
 }
 
-func newRing[T any](size int, next uint64, lost T) *ring[T] {
-	return &ring[T]{items: make([]T, size), first: next, next: next, lost: lost, more: make(chan struct{})}
-}
-
-func (r *ring[T]) append(items ...T) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	size := uint64(len(r.items))
-	for _, item := range items {
-		if r.next-r.first == size {
-			r.lost = r.items[r.first%size]
-			r.first++
-		}
-		r.items[r.next%size] = item
-		r.next++
-	}
-	close(r.more)
-	r.more = make(chan struct{})
-}
-
-// from returns up to limit items from pos on, and a channel that is closed when an
-// item is appended. It returns false if pos is no longer kept, or is in the future.
-func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, ok bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if pos < r.first || pos > r.next {
-		return nil, nil, false
-	}
-	end := min(r.next, pos+uint64(limit))
-	size := uint64(len(r.items))
-	items = make([]T, 0, end-pos)
-	for ; pos < end; pos++ {
-		items = append(items, r.items[pos%size])
-	}
-	return items, r.more, true
-}
-
-// search returns the position after the newest item for which seen returns true,
-// and the item before the oldest one kept.
-func (r *ring[T]) search(seen func(T) bool) (pos uint64, lost T) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	size := uint64(len(r.items))
-	n := sort.Search(int(r.next-r.first), func(i int) bool {
-		return !seen(r.items[(r.first+uint64(i))%size])
-	})
-	return r.first + uint64(n), r.lost
+// next returns a channel that is closed at the next commit.
+func (c *changes) next() <-chan struct{} {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.more
 }

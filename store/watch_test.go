@@ -54,7 +54,7 @@ func TestWatchYieldsEveryChangeInOrder(t *testing.T) {
 
 func TestWatchFromAnyRevision(t *testing.T) {
 	s := openIn(t, "")
-	s.changes = newRing(100, 0, Change{})
+	s.changes = newChanges(100, 0)
 	for i := range 250 {
 		id := strconv.Itoa(i)
 		require.NoError(t, s.Update(func(tx *Tx) error {
@@ -77,7 +77,7 @@ func TestWatchFromAnyRevision(t *testing.T) {
 		}
 		require.Equal(t, want, got, "since %d", since)
 	}
-	for _, since := range []uint64{0, 1, 199} {
+	for _, since := range []uint64{0, 1, 149} {
 		for _, err := range s.Watch(t.Context(), since) {
 			require.ErrorIs(t, err, ErrCompacted, "since %d", since)
 		}
@@ -86,7 +86,7 @@ func TestWatchFromAnyRevision(t *testing.T) {
 
 func TestWatchThatFallsBehindIsCompacted(t *testing.T) {
 	s := openIn(t, "")
-	s.changes = newRing(10, 0, Change{})
+	s.changes = newChanges(10, 0)
 	require.NoError(t, create(s, "first"))
 	var last error
 	for _, err := range s.Watch(t.Context(), 0) {

@@ -17,12 +17,11 @@ var errGoexit = errors.New("update ended its goroutine instead of returning")
 
 // op is one call of Update.
 type op struct {
-	fn             func(*Tx) error
-	actor          v1.Actor
-	onFullDisk     bool // it is allowed while the disk is full
-	err            error
-	dependsOnBatch bool // it may have read what is not on the disk
-	done           chan error
+	fn         func(*Tx) error
+	actor      v1.Actor
+	onFullDisk bool // it is allowed while the disk is full
+	err        error
+	done       chan error
 }
 
 // Update runs fn and commits all of its changes, or none if fn returns an error or
@@ -90,7 +89,6 @@ type batch struct {
 	state   state     // with the changes of the updates
 	ops     []*op     // run, and not yet answered
 	changes []Change
-	events  []v1.Event
 }
 
 // gather adds the updates that wait now.
@@ -114,7 +112,6 @@ func (b *batch) add(o *op) {
 	if b.kv == nil {
 		b.kv, b.state = b.s.db.Begin(), *b.s.state.Load()
 	}
-	o.dependsOnBatch = !b.kv.Empty()
 	b.ops = append(b.ops, o)
 	tx := &Tx{state: b.state, store: b.s, now: b.s.time(), actor: o.actor, update: true}
 	o.err = errGoexit
@@ -163,9 +160,7 @@ func (b *batch) split(o *op, tx *Tx) error {
 
 // take records what o has changed.
 func (b *batch) take(o *op, tx *Tx) {
-	o.dependsOnBatch = true
 	b.state.rows = tx.rows
-	b.events = append(b.events, tx.events...)
 	if len(tx.changes) == 0 {
 		return
 	}
@@ -176,14 +171,15 @@ func (b *batch) take(o *op, tx *Tx) {
 	}
 }
 
-// commit stores the batch, publishes it, and then answers the updates.
+// commit stores the batch, publishes it, and then answers the updates. If it cannot be stored, all
+// of them fail: any may have read what is not on the disk.
 func (b *batch) commit() error {
 	err := b.store()
 	if err == nil {
 		b.publish()
 	}
 	for _, o := range b.ops {
-		if err != nil && o.dependsOnBatch {
+		if err != nil {
 			o.err = err
 		}
 		o.done <- o.err
@@ -214,9 +210,6 @@ func (b *batch) publish() {
 	b.s.state.Store(&published)
 	if len(b.changes) > 0 {
 		b.s.db.Checkpoint(published.revision)
-		b.s.changes.append(b.changes...)
 	}
-	if len(b.events) > 0 {
-		b.s.events.append(b.events...)
-	}
+	b.s.changes.publish(b.changes)
 }

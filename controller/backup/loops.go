@@ -124,7 +124,7 @@ func Loops(o Options, run Run) []*controller.Loop {
 
 // backupsChanged is a source of the policies whose backups change.
 func (r *policies) backupsChanged(ctx context.Context, notify func(string)) error {
-	return store.Backups.Changes(r.Store, store.StatusChanged)(ctx, func(id string) {
+	return store.Backups.Source(r.Store, store.StatusChanged)(ctx, func(id string) {
 		_ = r.Store.View(func(tx *store.Tx) error { // the resync makes up for an error
 			b, err := store.Backups.Get(tx, id)
 			if err == nil && b.Spec.Policy && b.Status.State.Finished() {

@@ -14,7 +14,7 @@ import (
 // it again. The resync makes up for what an error of the store hides.
 func Volumes(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
-		return store.Volumes.Changes(s, store.StatusChanged)(ctx, func(id string) {
+		return store.Volumes.Source(s, store.StatusChanged)(ctx, func(id string) {
 			_ = s.View(func(tx *store.Tx) error {
 				v, err := store.Volumes.Get(tx, id)
 				if err != nil {
@@ -35,7 +35,7 @@ func Volumes(s *store.Store) controller.Source {
 // The resync makes up for what an error of the store hides.
 func Restores(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
-		return store.Restores.Changes(s)(ctx, func(id string) {
+		return store.Restores.Source(s)(ctx, func(id string) {
 			_ = s.View(func(tx *store.Tx) error {
 				o, err := store.Restores.Get(tx, id)
 				if err != nil {
