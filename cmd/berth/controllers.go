@@ -52,7 +52,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		DesiredState: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)}, // first all of them
 		Watch: []controller.Source{
 			r.Watch(func() { d.listed.Store(true) }),
-			d.consoles.Source, d.roots.Source(), container.Restores(d.store), container.Volumes(d.store),
+			d.consoles.Source, d.roots.Source(), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Awaited: []controller.Source{pulls.Source, configs.Source, slots.Source},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -25,31 +24,17 @@ const configJobs = 8
 
 // Configs applies config files as jobs: one of a container and of a volume at once. So no
 // start of another container waits for large files.
-type Configs struct {
-	jobs *jobs.Jobs[[]error] // the errors of the files
+type Configs = jobs.Jobs[configured]
 
-	mu sync.Mutex
-	of map[string]configured // by internal_id
-}
-
-// configured is the start whose config files a job applies, or has applied.
+// configured is what a job reports.
 type configured struct {
-	start string
-	done  bool
+	start string  // see startOf
+	errs  []error // of the files
 }
 
 // NewConfigs returns a Configs, whose jobs run while Run does.
 func NewConfigs(log *slog.Logger) *Configs {
-	return &Configs{of: map[string]configured{}, jobs: jobs.New[[]error](jobs.Options{
-		Name: "config files", Limit: func() int { return configJobs }, PerKey: 1, Log: log})}
-}
-
-// Run runs the jobs until ctx ends.
-func (k *Configs) Run(ctx context.Context) error { return k.jobs.Run(ctx) }
-
-// Source is a controller.Source of the containers whose job has ended or may begin.
-func (k *Configs) Source(ctx context.Context, notify func(id string)) error {
-	return k.jobs.Source(ctx, notify)
+	return jobs.New[configured](jobs.Options{Name: "config files", Limit: func() int { return configJobs }, Log: log})
 }
 
 // startOf identifies the recorded start of a container, and its spec.
@@ -57,65 +42,45 @@ func startOf(c v1.Container) string {
 	return fmt.Sprintf("%d/%d", c.Meta.Generation, c.Status.StartRecordedAt.UnixNano())
 }
 
-// applied reports whether the config files of a start are applied.
-func (k *Configs) applied(id, start string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.of[id] == configured{start, true}
+// configured returns the job of the container's config files, and whether it has applied those of the
+// recorded start.
+func (t *task) configured() (job jobs.Job[configured], applied bool) {
+	job = t.Configs.Get(t.c.Meta.ID)
+	return job, job.State == jobs.Ended && job.Value.start == startOf(t.c)
 }
 
-// set records the start of a container's job, and returns the one before.
-func (k *Configs) set(id string, now configured) (before configured) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before = k.of[id]
-	k.of[id] = now
-	return before
-}
-
-// forget drops the result of a container that is gone.
-func (k *Configs) forget(id string) {
-	k.jobs.Cancel(id)
-	k.jobs.Forget(id)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.of, id)
-}
-
-// configure sets the values of config_files in the volume as a job, and records the
-// condition ConfigFilesApplied when it has ended. A file that fails delays no start.
+// configure sets the values of config_files in the volume as a job. A file that fails delays no start.
 func (t *task) configure(context.Context) (controller.Result, error) {
 	id, spec, start := t.c.Meta.ID, t.c.Spec, startOf(t.c)
-	job := t.Configs.jobs.Get(id)
+	job, applied := t.configured()
+	if applied {
+		return controller.Result{}, nil // since the observation
+	}
 	if job.State == jobs.Ended {
-		t.Configs.jobs.Forget(id)
-		if before := t.Configs.set(id, configured{start, true}); before.start == start {
-			return controller.Result{}, t.recordApplied(job)
-		}
-		job.State = jobs.None // that was an earlier start
+		t.Configs.Forget(id) // it was of an earlier start
 	}
-	if job.State == jobs.None {
-		work := func(ctx context.Context, report func([]error)) error {
-			ctx, cancel := context.WithTimeout(ctx, configTimeout)
-			defer cancel()
-			report(t.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env))
-			return nil
-		}
-		t.Configs.set(id, configured{start: start})
-		if _, err := t.Configs.jobs.Start(jobs.Request[[]error]{ID: id, Key: spec.VolumeID, Work: work}); err != nil {
-			return controller.Result{}, err
-		}
+	work := func(ctx context.Context, report func(configured)) error {
+		ctx, cancel := context.WithTimeout(ctx, configTimeout)
+		defer cancel()
+		report(configured{start: start}) // if it panics, too
+		report(configured{start, t.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env)})
+		return nil
 	}
-	return waitFor(jobs.AskAgain), nil
+	_, err := t.Configs.Start(jobs.Request[configured]{ID: id, Key: spec.VolumeID, Work: work})
+	return waitFor(jobs.AskAgain), err
 }
 
-// recordApplied records the result of a job.
-func (t *task) recordApplied(job jobs.Job[[]error]) error {
+// recordApplied records the condition ConfigFilesApplied before a start.
+func (t *task) recordApplied() error {
+	if len(t.c.Spec.ConfigFiles) == 0 {
+		return nil
+	}
+	job, _ := t.configured()
 	var failed []string
 	if job.Err != nil { // it panicked
 		failed = append(failed, "all: "+t.configFailure("", job.Err))
 	}
-	for i, err := range job.Value {
+	for i, err := range job.Value.errs {
 		if err != nil && i < len(t.c.Spec.ConfigFiles) {
 			path := t.c.Spec.ConfigFiles[i].Path
 			failed = append(failed, path+": "+t.configFailure(path, err))

@@ -85,8 +85,7 @@ func (r *Reconciler) Watch(listed func()) controller.Source {
 // or remove a container. No worker waits for a permit, so a kill never waits behind
 // the starts of other containers: without a free permit the id is queued and its
 // worker moves on. Source names the id when a permit is free for it. Starts come
-// first: of many containers that are created and started at once, the first ones run
-// early.
+// first: one does not wait behind many containers that are being created.
 type Semaphore struct {
 	mu     sync.Mutex
 	free   int

@@ -127,16 +127,10 @@ func (t *task) createInstaller(ctx context.Context) (controller.Result, error) {
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	_, err = t.createMounted(ctx, installerSpec(t.c, t.Volume(t.c.Spec.VolumeID)))
-	switch {
-	case errors.Is(err, runtime.ErrImageNotFound):
-		return t.pull(installImage(t.c.Spec))
-	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
-		err = t.failInstall("InvalidSpec", err.Error())
-	case errors.Is(err, runtime.ErrMountRefused):
-		err = t.refuseMount(err)
+	if _, err = t.createMounted(ctx, installerSpec(t.c, t.Volume(t.c.Spec.VolumeID))); err != nil {
+		return t.refused(err, installImage(t.c.Spec))
 	}
-	return controller.Result{}, err
+	return controller.Result{}, nil
 }
 
 // startInstaller records when the installer is started, which clients see as its deadline,

@@ -22,7 +22,7 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 		return nil, err
 	}
 	c, o := t.c, &t.o
-	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
+	installing := t.installs()
 	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = t.reach(r.inspect(ctx, serverName(id))); err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 	}
 	t.observeEngine(ctx)
 	o.Now = r.Now() // after the calls of the engine: the timers are read at the same time
-	o.Configured = r.Configs.applied(id, startOf(c))
+	_, o.Configured = t.configured()
 	t.observeTimers()
 	t.followConsole()
 	t.observePressure(volume)

@@ -17,8 +17,8 @@ import (
 	"berth/store"
 )
 
-// limited gives the volume a limit of 1000 bytes. size sets its usage, which the next
-// resync observes.
+// limited gives the volume a limit of 1000 bytes. size sets its usage, which the
+// container observes.
 func (w *world) limited() (size func(bytes int64)) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
@@ -28,7 +28,7 @@ func (w *world) limited() (size func(bytes int64)) {
 		require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
 			return store.Volumes.SetStatus(tx, "v", func(s *v1.VolumeStatus) { s.Size = bytes })
 		}))
-		time.Sleep(61 * time.Second) // the next resync
+		time.Sleep(61 * time.Second)
 	}
 }
 

@@ -22,7 +22,7 @@ func (t *task) pull(image string) (controller.Result, error) {
 		return t.neverPull(image)
 	}
 	p := t.Pulls.Request(t.c.Meta.ID, image, t.Auth(t.c.Spec.RegistryAuth))
-	switch installing := t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration; {
+	switch installing := t.installs(); {
 	case !p.Done:
 		return waitFor(pullPoll), t.recordPull(v1.ImageAvailable, image, p.Progress)
 	case installing && p.permanent():
@@ -136,7 +136,7 @@ func (t *task) refreshImage(ctx context.Context) (controller.Result, error) {
 // pull it. An installation fails for good; a start waits until the image is there.
 func (t *task) neverPull(image string) (controller.Result, error) {
 	err := fmt.Errorf("%w: %s is not on the host, and pull_policy is never", runtime.ErrImageNotFound, image)
-	if t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration {
+	if t.installs() {
 		return controller.Result{}, t.failImage(v1.ReasonImageNotFound, err)
 	}
 	if t.reported(err.Error()) {

@@ -35,26 +35,36 @@ func (t *task) create(ctx context.Context) (id string, res controller.Result, er
 		return "", controller.Result{}, err
 	}
 	id, err = t.createMounted(ctx, serverSpec(t.c, t.Volume(t.c.Spec.VolumeID)))
-	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
-	installs := t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration
 	switch {
 	case err == nil:
 		if t.removedOutside() {
 			t.Metrics.Repaired.WithLabelValues("removed").Inc()
 		}
 		return id, controller.Result{}, nil
+	case t.installs() && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
+		return "", controller.Result{}, t.killServer(ctx)
+	}
+	res, err = t.refused(err, t.c.Spec.Image)
+	return "", res, err
+}
+
+// installs reports whether an installation is requested that has not ended.
+func (t *task) installs() bool { return t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration }
+
+// refused does what follows after the engine has refused to create a container of an image.
+func (t *task) refused(err error, image string) (controller.Result, error) {
+	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
+	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
-		res, err = t.pull(t.c.Spec.Image)
-	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
-		err = t.killServer(ctx)
-	case invalid && installs:
+		return t.pull(image)
+	case invalid && t.installs():
 		err = t.failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
 		err = t.refuseMount(err)
 	case invalid:
 		err = controller.Terminal(err)
 	}
-	return "", res, err
+	return controller.Result{}, err
 }
 
 // recordServerVolume records which volume the server container mounts, before the
@@ -149,7 +159,7 @@ func (t *task) recordCreated() error {
 // removeServer removes the server container, and records that it was not removed
 // from outside.
 func (t *task) removeServer(ctx context.Context) (controller.Result, error) {
-	if !t.c.Meta.Deleted && t.c.Status.ObservedInstall == t.c.Spec.InstallGeneration && t.o.Server.SpecHash != t.c.Spec.SpecHash() {
+	if !t.c.Meta.Deleted && !t.installs() && t.o.Server.SpecHash != t.c.Spec.SpecHash() {
 		if accepted, res, err := t.probe(ctx); !accepted {
 			return res, err
 		}
@@ -176,16 +186,10 @@ func (t *task) probe(ctx context.Context) (accepted bool, res controller.Result,
 		spec.Mounts = append(spec.Mounts, pinned...)
 		err = t.Engine.Probe(ctx, spec)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return true, res, nil
-	case errors.Is(err, runtime.ErrImageNotFound):
-		res, err = t.pull(t.c.Spec.Image)
-	case errors.Is(err, runtime.ErrMountRefused):
-		err = t.refuseMount(err)
-	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
-		err = controller.Terminal(err)
 	}
+	res, err = t.refused(err, t.c.Spec.Image)
 	return false, res, err
 }
 
@@ -252,9 +256,15 @@ func (t *task) startServer(ctx context.Context) (controller.Result, error) {
 			return controller.Result{}, err
 		}
 	}
+	if err := t.recordApplied(); err != nil {
+		return controller.Result{}, err
+	}
 	err := t.startMounted(ctx, t.serverName())
 	if errors.Is(err, runtime.ErrStarting) {
 		return waitFor(startPoll), t.recordWait(v1.Started, err)
+	}
+	if err == nil {
+		t.Configs.Forget(t.c.Meta.ID)
 	}
 	if reason, known := startFailure(err); known {
 		err = t.recordStartFailure(reason, err)
@@ -509,7 +519,8 @@ func (t *task) recordDeleting() error {
 // learn that it is gone too.
 func (t *task) forget(ctx context.Context) error {
 	t.Pulls.Forget(t.c.Meta.ID)
-	t.Configs.forget(t.c.Meta.ID)
+	t.Configs.Cancel(t.c.Meta.ID)
+	t.Configs.Forget(t.c.Meta.ID)
 	if err := t.forgetConsole(ctx); err != nil {
 		return err
 	}

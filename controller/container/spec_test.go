@@ -67,7 +67,7 @@ var appliedElsewhere = map[string]string{
 	"start_timeout":       "plan.go StartTimeout",
 	"install_timeout":     "plan.go InstallLimit",
 	"pull_policy":         "pull.go PullPolicy",
-	"limits.disk":         "volume.go Limits.Disk",
+	"limits.disk":         "volume.go SmallestLimit",
 	"stop.command":        "exit.go Stop.Command",
 	"restart_policy.mode": "exit.go RestartPolicy.Mode",
 	"registry_auth":       "pull.go RegistryAuth",

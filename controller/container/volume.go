@@ -10,38 +10,14 @@ import (
 	"berth/store"
 )
 
-// Volumes returns a source of the containers whose volume has lost its directory, or has
-// it again. The resync makes up for what an error of the store hides.
+// Volumes returns a source of the containers whose volume has changed: what it occupies, whether its
+// directory is there, or whether it is being restored. The resync makes up for what an error of the
+// store hides.
 func Volumes(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		return store.Volumes.Source(s, store.StatusChanged)(ctx, func(id string) {
 			_ = s.View(func(tx *store.Tx) error {
-				v, err := store.Volumes.Get(tx, id)
-				if err != nil {
-					return err
-				}
 				for _, user := range store.Containers.IDsBy(tx, id) {
-					if c, err := store.Containers.Get(tx, user); err == nil && volumeMissing(c) != lostVolume(c, v.Status) {
-						notify(user)
-					}
-				}
-				return nil
-			})
-		})
-	}
-}
-
-// Restores returns a source of the containers whose volumes are being restored, or were.
-// The resync makes up for what an error of the store hides.
-func Restores(s *store.Store) controller.Source {
-	return func(ctx context.Context, notify func(string)) error {
-		return store.Restores.Source(s)(ctx, func(id string) {
-			_ = s.View(func(tx *store.Tx) error {
-				o, err := store.Restores.Get(tx, id)
-				if err != nil {
-					return err
-				}
-				for _, user := range store.Containers.IDsBy(tx, o.Spec.VolumeID) {
 					notify(user)
 				}
 				return nil
@@ -86,23 +62,11 @@ func (t *task) recordVolumeReady() error {
 	}, message{reason, text})
 }
 
-// diskLimit returns the smaller limit of the container and the volume in bytes; 0
-// is no limit.
-func diskLimit(s v1.ContainerSpec, v v1.VolumeSpec) int64 {
-	switch {
-	case s.Limits.Disk == 0:
-		return v.SizeLimit
-	case v.SizeLimit == 0:
-		return s.Limits.Disk
-	}
-	return min(s.Limits.Disk, v.SizeLimit)
-}
-
 // observePressure compares the disk usage of a container with its limits.
 func (t *task) observePressure(v v1.Volume) {
 	run, o, limit := t.o.Server, &t.o, t.Roots.limit()
-	used, diskLimit := v.Status.Usage(), diskLimit(t.c.Spec, v.Spec)
-	if exists(o.Install) && t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration {
+	used, diskLimit := v.Status.Usage(), v1.SmallestLimit(v.Spec, []v1.ContainerSpec{t.c.Spec})
+	if exists(o.Install) && t.installs() {
 		run = o.Install
 	}
 	root, known := t.Roots.of(t.c.Meta.ID, run)
