@@ -2,8 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"sync"
-	"time"
 
 	v1 "berth/api/v1"
 	"berth/store/kv"
@@ -70,58 +68,15 @@ func (o Outcome) put(tx *Tx) error {
 	return tx.write(o.key(), text)
 }
 
-// countedFor is how long a number of outcomes is added to before they are counted again.
-const countedFor = time.Minute
-
-// outcomeCounts has the numbers of the outcomes of quotas, as far as they were counted lately.
-// They are only limited, so an old number may be too large: outcomes vanish by themselves.
-type outcomeCounts struct {
-	mu sync.Mutex
-	of map[string]outcomeCount
-}
-
-type outcomeCount struct {
-	n  int
-	at time.Time
-}
-
-func (c *outcomeCounts) add(quota string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if was, counted := c.of[quota]; counted {
-		c.of[quota] = outcomeCount{was.n + n, was.at}
-	}
-}
-
-func (c *outcomeCounts) get(quota string, now time.Time) (n int, found bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was, found := c.of[quota]
-	return was.n, found && now.Sub(was.at) < countedFor
-}
-
-func (c *outcomeCounts) set(quota string, n int, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.of) >= 1000 || c.of == nil {
-		c.of = map[string]outcomeCount{}
-	}
-	c.of[quota] = outcomeCount{n, now}
-}
-
-// Outcomes returns the number of stored outcomes of a quota. It is for views.
-func Outcomes(tx *Tx, quota string) (n int, err error) {
-	if n, found := tx.store.outcomes.get(quota, tx.now); found {
-		return n, nil
-	}
+// Outcomes returns the number of stored outcomes of a quota, at most limit. It is for views.
+func Outcomes(tx *Tx, quota string, limit int) (n int, err error) {
 	err = tx.read(func(t *kv.Txn) error {
 		for range t.Scan(outcomesOf(quota), outcomesOf(quota)) {
-			n++
+			if n++; n == limit {
+				break
+			}
 		}
 		return nil
 	})
-	if err == nil {
-		tx.store.outcomes.set(quota, n, tx.now)
-	}
 	return n, err
 }

@@ -123,12 +123,8 @@ func (r *Request) record(tx *Tx, next *recorded, status int, outcome *Outcome) (
 	next.outcome = outcome
 	switch {
 	case outcome != nil:
-		if before == nil {
-			tx.store.outcomes.add(outcome.Quota, 1)
-		}
 		return outcome.of(next.audit).put(tx)
 	case before != nil:
-		tx.store.outcomes.add(before.Quota, -1)
 		return tx.write(before.key(), nil)
 	}
 	return nil

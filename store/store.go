@@ -53,11 +53,10 @@ const keptChanges = 8192
 type Store struct {
 	Incarnations *Incarnations // the incarnations of the store
 
-	db       *kv.DB
-	now      func() time.Time
-	log      *slog.Logger
-	id       string
-	outcomes outcomeCounts
+	db  *kv.DB
+	now func() time.Time
+	log *slog.Logger
+	id  string
 
 	state   atomic.Pointer[state] // committed and published
 	changes *changes

@@ -129,7 +129,7 @@ func (s *idempotency) find(o store.Outcome) error {
 
 // mayAdd returns errKeys if too many outcomes are stored for another one.
 func mayAdd(tx *store.Tx, o store.Outcome) error {
-	n, err := store.Outcomes(tx, o.Quota)
+	n, err := store.Outcomes(tx, o.Quota, maxKeys(o))
 	if err == nil && n >= maxKeys(o) {
 		return errKeys
 	}

@@ -118,7 +118,7 @@ func TestOutcomeInTheCommit(t *testing.T) {
 		o, err := store.FindOutcome(tx, store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k2")})
 		require.Equal(t, []any{200, "id"}, []any{o.Status, string(o.Body)})
 		require.NoError(t, err)
-		n, err := store.Outcomes(tx, "administrator")
+		n, err := store.Outcomes(tx, "administrator", 10)
 		require.Equal(t, 2, n)
 		return err
 	}))
