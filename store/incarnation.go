@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // incarnation is the period in which the revisions of a store are unique. A store
@@ -16,24 +14,22 @@ type incarnation struct {
 	From uint64 `json:"from"` // the revision that it continued from
 }
 
-// Incarnations are those of a store, the present one last.
+// Incarnations are those of a store.
 type Incarnations struct {
 	store  *Store
-	list   atomic.Pointer[[]incarnation] // the present one last; replaced, never changed
-	opened uint64                        // the revision at which the store was opened
-	begins sync.Mutex                    // held while one begins; only those that would begin one wait for it
+	opened uint64 // the revision at which the store was opened
 }
 
+// all returns the incarnations, the present one last.
 func (h *Incarnations) all() []incarnation {
-	if list := h.list.Load(); list != nil {
-		return *list
-	}
-	return nil
+	all, _ := incarnationsKey.get(h.store.reader()) // load has returned its error
+	return all
 }
 
 // Incarnation returns the random id of the present incarnation.
-func (h *Incarnations) Incarnation() string {
-	all := h.all()
+func (h *Incarnations) Incarnation() string { return present(h.all()) }
+
+func present(all []incarnation) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -71,29 +67,24 @@ func (h *Incarnations) Witness(incarnation string, revision uint64) (known bool,
 		return true, nil
 	}
 	all := h.all()
-	present := incarnation == h.Incarnation() || incarnation == "" && len(all) == 1
-	if !present {
+	if incarnation != present(all) && (incarnation != "" || len(all) != 1) {
 		return false, nil
 	}
 	h.store.log.Error("the store is an older copy: a resource was created at a revision that it has not reached; it continues in a new epoch",
 		"revision", h.store.Revision(), "seen", revision)
-	return false, h.begin(h.Incarnation(), h.opened)
+	return false, h.begin(present(all), h.opened)
 }
 
 // begin begins an incarnation that continues from a revision, if the present one is still
 // the given one; else another goroutine has begun it.
-func (h *Incarnations) begin(present string, from uint64) error {
-	h.begins.Lock()
-	defer h.begins.Unlock()
-	if h.Incarnation() != present {
-		return nil
-	}
+func (h *Incarnations) begin(after string, from uint64) error {
 	id := make([]byte, 4)
 	rand.Read(id) // never fails
-	list := append(slices.Clone(h.all()), incarnation{ID: hex.EncodeToString(id), From: from})
-	err := h.store.Update(func(tx *Tx) error { return incarnationsKey.set(tx, list) })
-	if err == nil {
-		h.list.Store(&list)
-	}
-	return err
+	return h.store.Update(func(tx *Tx) error {
+		all, err := incarnationsKey.get(tx)
+		if err != nil || present(all) != after {
+			return err
+		}
+		return incarnationsKey.set(tx, append(slices.Clone(all), incarnation{ID: hex.EncodeToString(id), From: from}))
+	})
 }

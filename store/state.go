@@ -155,8 +155,7 @@ func (s *Store) load() (isNew bool, err error) {
 	}
 	tx := s.reader()
 	to.revision, err = revisionKey.get(tx)
-	list, damage := incarnationsKey.get(tx)
-	s.Incarnations.list.Store(&list)
+	_, damage := incarnationsKey.get(tx)
 	return false, errors.Join(err, damage, eventLog.check(tx), auditLog.check(tx))
 }
 
