@@ -91,24 +91,17 @@ func (b *Batch) Set(key string, value []byte) {
 }
 
 func (b *Batch) apply(writes map[string][]byte) {
-	if err := b.db.write(b.txn, writes); err != nil && b.err == nil {
-		b.err = fmt.Errorf("%w: %w", ErrFailed, err)
-	}
-}
-
-func (db *DB) write(txn *badger.Txn, writes map[string][]byte) error {
 	for key, value := range writes {
 		var err error
 		if value == nil {
-			err = txn.Delete([]byte(key))
+			err = b.txn.Delete([]byte(key))
 		} else {
-			err = txn.SetEntry(db.entry(key, value))
+			err = b.txn.SetEntry(b.db.entry(key, value))
 		}
-		if err != nil {
-			return err
+		if err != nil && b.err == nil {
+			b.err = fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 	}
-	return nil
 }
 
 func (db *DB) entry(key string, value []byte) *badger.Entry {
