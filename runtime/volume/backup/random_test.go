@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,8 +91,12 @@ func attributes(t *rapid.T, p string, i int) {
 }
 
 // TestRandomTrees: a tree is the same after it was extracted by GNU tar, and after
-// Extract.
+// Extract. 30 trees are drawn, with BERTH_LONG 100.
 func TestRandomTrees(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks").Value; os.Getenv("BERTH_LONG") == "" && checks.String() == "100" {
+		require.NoError(t, checks.Set("30"))
+		defer func() { require.NoError(t, checks.Set("100")) }()
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		defer os.RemoveAll(dir)
