@@ -34,7 +34,6 @@ func numbers(rate [2]int) string {
 // lines a second, with and without a terminal. At the end the journals have every
 // line of the engine's logs.
 func TestConsoleAtAnyRate(t *testing.T) {
-	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	engineIDs := map[string]string{}
 	for i := range rounds(len(rates), 20) {
