@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -181,8 +182,21 @@ func (h *Harness) clean(t *testing.T, n runtime.Name) {
 func (h *Harness) createAndStart(t *testing.T, s runtime.Spec) (id string) {
 	t.Helper()
 	id = h.create(t, s)
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	return id
+}
+
+// start starts a container. An engine of many hosts may need more than one call for it.
+func (h *Harness) start(t *testing.T, n runtime.Name) {
+	t.Helper()
+	await(t, "a start", func() bool {
+		err := h.Engine.Start(t.Context(), n)
+		if errors.Is(err, runtime.ErrStarting) {
+			return false
+		}
+		require.NoError(t, err)
+		return true
+	})
 }
 
 // inspect inspects a container, which must exist.

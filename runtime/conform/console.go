@@ -58,7 +58,7 @@ func logs(t *testing.T, h *Harness) {
 
 		stop := errors.New("enough")
 		require.ErrorIs(t, h.Engine.Logs(t.Context(), h.run(t, s.Name, false), time.Time{}, func(runtime.Line) error { return stop }), stop)
-		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+		h.start(t, s.Name)
 		h.awaitExit(t, s.Name)
 		require.Equal(t, "one two three", texts(h.read(t, s.Name, lines[2].Time, false)), "the lines of the next run alone")
 	}
@@ -119,7 +119,7 @@ func stats(t *testing.T, h *Harness) {
 	id := h.create(t, s)
 	_, err := h.Engine.Stats(t.Context(), id)
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	got, err := h.Engine.Stats(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, int64(64<<20), got.MemoryLimit)

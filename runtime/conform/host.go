@@ -51,7 +51,7 @@ func portTaken(t *testing.T, h *Harness) {
 	// next start has begun by then, Docker takes it for the exit of that run, and the
 	// container has to be started once more (moby, handleContainerExit).
 	await(t, "a run after the port is free", func() bool {
-		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+		h.start(t, s.Name)
 		return h.inspect(t, s.Name).Running
 	})
 }
@@ -112,7 +112,7 @@ func update(t *testing.T, h *Harness) {
 	h.requireEnforced(t, s.Name)
 
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	require.Equal(t, want.Live, h.inspect(t, s.Name).Live, "the next run has the same limits")
 	h.requireEnforced(t, s.Name)
 }
@@ -182,7 +182,7 @@ func vanished(t *testing.T, h *Harness) {
 	again, err := h.Engine.Create(t.Context(), s)
 	require.NoError(t, err)
 	require.NotEqual(t, id, again)
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	h.Vanish(t, s.Name)
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
 	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
@@ -193,7 +193,7 @@ func startedOutside(t *testing.T, h *Harness) {
 	h.create(t, s)
 	h.Outside(t, s.Name)
 	require.True(t, h.inspect(t, s.Name).Running)
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 }
 
 func foreign(t *testing.T, h *Harness) {

@@ -102,7 +102,7 @@ func start(t *testing.T, h *Harness) {
 	first := h.inspect(t, s.Name)
 	require.True(t, first.Running)
 	require.False(t, first.StartedAt.IsZero())
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	require.Equal(t, first, h.inspect(t, s.Name), "a second start changes nothing")
 }
 
@@ -115,7 +115,7 @@ func kill(t *testing.T, h *Harness) {
 	require.Equal(t, 137, dead.ExitCode)
 	require.False(t, dead.OOMKilled)
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	again := h.inspect(t, s.Name)
 	require.True(t, again.StartedAt.After(dead.StartedAt))
 	require.Zero(t, again.ExitCode)
@@ -152,7 +152,7 @@ func exitCode(t *testing.T, h *Harness) {
 	// Docker records a start after it has begun, so a run that exits at once can
 	// have a FinishedAt before its StartedAt.
 	require.WithinDuration(t, first.StartedAt, first.FinishedAt, 10*time.Second)
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	require.True(t, h.awaitExit(t, s.Name).StartedAt.After(first.StartedAt))
 }
 
@@ -169,7 +169,7 @@ func outOfMemory(t *testing.T, h *Harness) {
 		if end.OOMKilled {
 			return
 		}
-		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+		h.start(t, s.Name)
 		end = h.awaitExit(t, s.Name)
 	}
 	require.True(t, end.OOMKilled)

@@ -62,7 +62,7 @@ func watch(t *testing.T, h *Harness) {
 	}
 	h.create(t, s)
 	requireNotified("its creation")
-	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	h.start(t, s.Name)
 	requireNotified("its start")
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
 	requireNotified("its exit")

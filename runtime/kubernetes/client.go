@@ -75,7 +75,7 @@ func (c *core) do(ctx context.Context, limit time.Duration, call, object string,
 var classes = []error{
 	runtime.ErrNotFound, runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrUnavailable, runtime.ErrPortTaken,
 	runtime.ErrNoAddress, runtime.ErrBadCommand, runtime.ErrMountMissing, runtime.ErrInvalid, runtime.ErrUnmanaged,
-	runtime.ErrInputFull, runtime.ErrNotRunning, runtime.ErrRunning, runtime.ErrStarting, runtime.ErrNoRoom,
+	runtime.ErrInputFull, runtime.ErrNotRunning, runtime.ErrRunning, runtime.ErrStarting, runtime.ErrNoRoom, runtime.ErrLost,
 	errChanged, context.Canceled,
 }
 

@@ -121,7 +121,7 @@ func (c *core) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id s
 		r, _ := c.recordOf(pod)
 		return r.ContainerID, err
 	}
-	old, r, err := c.get(ctx, pod.Name)
+	old, r, err := c.observe(ctx, pod.Name)
 	switch {
 	case errors.Is(err, errNotOurs):
 		return "", fmt.Errorf("%w: pod %s", runtime.ErrUnmanaged, pod.Name)
@@ -140,15 +140,18 @@ func (c *core) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id s
 	return "", errChanged // the name is free
 }
 
-// drop removes a pod that has no process.
+// drop removes a pod that has no process. The finalizers go last: a pod that others deleted with
+// a grace period, on a node that is off, would stay for ever if its grace period became 0 without
+// them.
 func (c *core) drop(ctx context.Context, pod *core1.Pod) error {
-	if len(pod.Finalizers) > 0 {
-		err := c.patch(ctx, pod, "", operation{Op: "remove", Path: "/metadata/finalizers"})
-		if err != nil && !notFound(err) {
-			return err
-		}
+	if err := c.deletePod(ctx, pod, 0); err != nil || len(pod.Finalizers) == 0 {
+		return err
 	}
-	return c.deletePod(ctx, pod, 0)
+	err := c.patch(ctx, pod, "", operation{Op: "remove", Path: "/metadata/finalizers"})
+	if notFound(err) {
+		return nil
+	}
+	return err
 }
 
 // replace removes a pod that has no process, and creates its successor.

@@ -11,12 +11,19 @@
 // A pod's first process is the keeper (see cmd/keeper), which the engine copies into the
 // volumes' claim. An exec of the keeper carries out signals, because deleting a pod would lose
 // its log. Deleting a pod with grace period 0 ends the object and not the process, so the engine
-// does this only to pods that have exited or were never scheduled, and always with their UID.
+// does this only to pods that have exited, were never scheduled, or are on a fenced node, and
+// always with their UID.
+//
+// The kubelet of a node that is cut off cannot report what its pods do: the engine returns
+// ErrLost for them, and ends none. Only when an operator has fenced the node, by the taint
+// out-of-service or by removing its object, the engine records the end of the run in the pod.
+// The next start makes a successor on another node.
 //
 // engine.go has the Engine, client.go its calls and their errors. pod.go builds pods, record.go
 // has names and the record, state.go observes pods. create.go, start.go and lifecycle.go change
-// them. watch.go follows changes, exec.go signals and input, logs.go output, stats.go usage.
-// image.go resolves images and keeps the credentials of their registries.
+// them. node.go finds nodes that are cut off, watch.go follows changes, exec.go signals and
+// input, logs.go output, stats.go usage. image.go resolves images and keeps the credentials of
+// their registries.
 //
 // Package kubernetes knows neither HTTP nor the store nor the desired state.
 package kubernetes

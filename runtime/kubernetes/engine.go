@@ -52,8 +52,10 @@ type core struct {
 	parameters apiruntime.ParameterCodec // encodes the options of requests
 	requests   *prometheus.HistogramVec
 
-	images imageCache
-	usage  usageCache
+	images    imageCache
+	usage     usageCache
+	ready     readyNodes
+	followers followers
 
 	keeperLock   sync.Mutex // held while the keeper is copied
 	keeperFolder string     // of the claim; empty: it was not copied yet

@@ -3,6 +3,8 @@
 package kubernetes
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +59,20 @@ func (c cluster) start(t *testing.T, s runtime.Spec) {
 	t.Helper()
 	_, err := c.Create(t.Context(), s)
 	require.NoError(t, err)
-	require.NoError(t, c.Start(t.Context(), s.Name))
+	c.begin(t, s.Name)
+}
+
+// begin starts a container that was created.
+func (c cluster) begin(t *testing.T, n runtime.Name) {
+	t.Helper()
+	enginetest.Until(t, time.Minute, "a start", func() bool {
+		err := c.Start(t.Context(), n)
+		if errors.Is(err, runtime.ErrStarting) {
+			return false
+		}
+		require.NoError(t, err)
+		return true
+	})
 }
 
 func (c cluster) awaitExit(t *testing.T, n runtime.Name) (s runtime.State) {
@@ -136,17 +151,22 @@ func testAddress(t *testing.T, c cluster, s runtime.Spec) {
 	require.ErrorIs(t, err, runtime.ErrInvalid, "the kubelet would lose its port")
 }
 
-// testDrained deletes the pod of a container that runs, as the drain of a node does.
+// testDrained evicts a container that runs, as the drain of a node does.
 func testDrained(t *testing.T, c cluster, s runtime.Spec) {
 	s.StopSignal = "SIGINT"
 	c.start(t, shell(s, "trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done"))
 	enginetest.Until(t, time.Minute, "its output", func() bool { return c.output(t, s.Name) == "ready\n" })
 	before, err := c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
-	require.NoError(t, c.core.deletePod(t.Context(), c.pod(t, s.Name), 30))
+	name := c.pod(t, s.Name).Name
+	eviction := fmt.Appendf(nil, `{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, name)
+	request := c.admin.client.Post().Namespace(c.core.cfg.Namespace).Resource("pods").Name(name).SubResource("eviction")
+	require.NoError(t, request.Body(eviction).Do(t.Context()).Error())
 	enginetest.Until(t, time.Minute, "the end of the deletion", func() bool { return gone(c.pod(t, s.Name)) })
-	require.Equal(t, 7, c.awaitExit(t, s.Name).ExitCode, "the finalizer keeps the pod with its exit code")
-	require.NoError(t, c.Start(t.Context(), s.Name))
+	end := c.awaitExit(t, s.Name)
+	require.Equal(t, 7, end.ExitCode, "the finalizer keeps the pod with its exit code")
+	require.True(t, end.Interrupted)
+	c.begin(t, s.Name)
 	after, err := c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
 	require.True(t, after.Running)
@@ -166,7 +186,7 @@ func testKilledWithoutExec(t *testing.T, c cluster, s runtime.Spec) {
 	require.NoError(t, err)
 	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "keeper/own"
 	require.NoError(t, c.core.post(t.Context(), pod))
-	require.NoError(t, c.Start(t.Context(), s.Name))
+	c.begin(t, s.Name)
 	require.NoError(t, os.Chmod(filepath.Join(folder, "keeper"), 0o644)) // so that an exec of it fails
 	require.NoError(t, c.Kill(t.Context(), s.Name))
 	require.Equal(t, killed, c.awaitExit(t, s.Name).ExitCode)
@@ -190,9 +210,14 @@ func testTakenBack(t *testing.T, c cluster, s runtime.Spec) {
 
 	// A start in progress is taken back by a kill.
 	require.NoError(t, c.core.patch(t.Context(), c.pod(t, s.Name), "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
-	require.ErrorIs(t, c.Remove(t.Context(), s.Name), runtime.ErrRunning)
+	state, err = c.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.True(t, state.Starting)
 	require.NoError(t, c.Kill(t.Context(), s.Name))
 	require.True(t, gated(c.pod(t, s.Name)))
+
+	// So it is by a removal.
+	require.NoError(t, c.core.patch(t.Context(), c.pod(t, s.Name), "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
 	require.NoError(t, c.Remove(t.Context(), s.Name))
 }
 

@@ -25,7 +25,7 @@ const inputLimit = 5 * time.Second
 // not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
 	return e.core.do(ctx, quick, "signal", describe(n), func(ctx context.Context) error {
-		pod, r, err := e.core.get(ctx, e.core.podName(n))
+		pod, r, err := e.core.observe(ctx, e.core.podName(n))
 		if err != nil {
 			return err
 		}
@@ -139,10 +139,10 @@ func (q *oneSize) Next() *remotecommand.TerminalSize {
 	return size
 }
 
-// getByID returns the pod of the current run of a container.
+// getByID returns the pod of the current run of a container, as observe does.
 func (c *core) getByID(ctx context.Context, containerID string) (*core1.Pod, record, error) {
-	pod, r, err := c.get(ctx, podOfID(containerID))
-	if err == nil && r.ContainerID != containerID {
+	pod, r, err := c.observe(ctx, podOfID(containerID))
+	if pod != nil && r.ContainerID != containerID {
 		err = runtime.ErrNotFound
 	}
 	return pod, r, err

@@ -14,7 +14,7 @@ import (
 // does not run or does not exist. A start in progress is taken back.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	err := e.core.do(ctx, ending, "kill", describe(n), func(ctx context.Context) error {
-		pod, r, err := e.core.get(ctx, e.core.podName(n))
+		pod, r, err := e.core.observe(ctx, e.core.podName(n))
 		switch {
 		case err != nil:
 			return err
@@ -41,17 +41,22 @@ func (c *core) kill(ctx context.Context, pod *core1.Pod) error {
 	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
 }
 
-// Remove removes a container that does not run. It does nothing if the container does not
+// Remove removes a container that does not run. A start in progress is taken back. It does nothing if the container does not
 // exist. Host directories that it mounts stay.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 	err := e.core.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
 		return e.core.retry(ctx, func() error {
-			pod, _, err := e.core.get(ctx, e.core.podName(n))
+			pod, _, err := e.core.observe(ctx, e.core.podName(n))
 			if err != nil {
 				return err
 			}
-			if !gated(pod) && !ended(pod) {
+			if running(pod) {
 				return runtime.ErrRunning
+			}
+			if !gated(pod) { // a start in progress
+				if err := e.core.end(ctx, pod); err != nil {
+					return err
+				}
 			}
 			if err := e.core.drop(ctx, pod); err != nil {
 				return err
@@ -69,7 +74,7 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
 	return e.core.do(ctx, ending, "update", describe(n), func(ctx context.Context) error {
 		return e.core.retry(ctx, func() error {
-			pod, r, err := e.core.get(ctx, e.core.podName(n))
+			pod, r, err := e.core.observe(ctx, e.core.podName(n))
 			if err != nil {
 				return err
 			}

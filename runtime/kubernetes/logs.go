@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	core1 "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"berth/runtime"
 )
@@ -29,7 +31,10 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 	if err != nil || pod == nil {
 		return err
 	}
-	if err := e.core.readLog(ctx, pod, !t.Ended, since, each); err != nil || t.Ended {
+	stream, done := e.core.followers.add(ctx, pod.UID)
+	defer done()
+	err = e.core.readLog(stream, pod, !t.Ended, since, each)
+	if stopped := stream.Err() != nil && ctx.Err() == nil; !stopped && (err != nil || t.Ended) {
 		return err
 	}
 	now, err := e.core.podOfRun(ctx, t)
@@ -45,14 +50,55 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 	return err
 }
 
+// followers holds the streams of logs. A stream from a node that lost its power would not end
+// before a time limit of TCP.
+type followers struct {
+	mu  sync.Mutex // guards all
+	all map[*follower]bool
+}
+
+type follower struct {
+	pod    types.UID
+	cancel context.CancelFunc
+}
+
+// add returns a context for a stream of a pod, which stop ends. Call done after it.
+func (f *followers) add(ctx context.Context, pod types.UID) (stream context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	one := &follower{pod, cancel}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[*follower]bool{}
+	}
+	f.all[one] = true
+	return ctx, func() {
+		cancel()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.all, one)
+	}
+}
+
+// stop ends the streams of a pod.
+func (f *followers) stop(pod types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.all {
+		if one.pod == pod {
+			one.cancel()
+		}
+	}
+}
+
 // podOfRun returns the pod of a run; nil if the run has no output: it was not started, or
 // another run has followed it.
 func (c *core) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod, err error) {
-	err = c.do(ctx, startLimit, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
+	err = c.do(ctx, listed, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
 		if pod, _, err = c.getByID(ctx, t.ContainerID); err != nil {
 			return err
 		}
-		if gated(pod) {
+		if gated(pod) || pod.Annotations[annotationEnd] != "" { // the log is lost with its node
 			pod = nil
 			return nil
 		}

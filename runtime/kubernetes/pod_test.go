@@ -199,6 +199,9 @@ func TestStartErrors(t *testing.T) {
 		{waiting("CreateContainerConfigError", "failed to prepare subPath"), runtime.ErrInvalid},
 		{container(core1.ContainerState{Terminated: &core1.ContainerStateTerminated{ExitCode: 127, Message: "keeper: no such program"}}), runtime.ErrBadCommand},
 		{container(core1.ContainerState{Terminated: &core1.ContainerStateTerminated{ExitCode: 1}}), nil},
+		{core1.PodStatus{Phase: core1.PodFailed, Reason: "OutOfmemory"}, runtime.ErrNoRoom},
+		{core1.PodStatus{Phase: core1.PodFailed, Reason: "NodePorts"}, runtime.ErrPortTaken},
+		{core1.PodStatus{Phase: core1.PodFailed}, nil},
 	} {
 		require.ErrorIs(t, startError(&core1.Pod{Status: test.status}), test.want)
 	}

@@ -20,6 +20,7 @@ const (
 	annotationRecord = "berth.io/record"
 	annotationStart  = "berth.io/started"
 	annotationID     = "berth.io/machine-id"
+	annotationEnd    = "berth.io/ended" // when the node of a run was found to be fenced
 	gate             = "berth.io/start"
 	finalizer        = "berth.io/observed"
 	serverContainer  = "server" // name of a pod's container
@@ -52,6 +53,7 @@ type run struct {
 	StartedAt, FinishedAt time.Time
 	ExitCode              int
 	OOMKilled             bool
+	Interrupted           bool `json:",omitempty"`
 }
 
 func (r record) name() runtime.Name { return runtime.Name{ID: r.ID, Role: runtime.Role(r.Role)} }

@@ -13,15 +13,17 @@ import (
 	"berth/runtime"
 )
 
-// startLimit is how long Start waits for a container to run. A pull may take longer.
-const startLimit = 20 * time.Second
+// startLimit is how long Start waits for a container to run. A pull takes longer, and a kill
+// waits as long as that.
+const startLimit = 5 * time.Second
 
 // Start starts a container and waits until it runs or has exited. It returns ErrStarting if
-// that takes longer than startLimit: the start continues, and another Start waits again.
+// that takes longer than startLimit: the start continues. Another Start does not wait: it
+// returns how far the start is, and Watch reports when that changes.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	return e.core.do(ctx, startLimit+ending, "start", describe(n), func(ctx context.Context) error {
 		return e.core.retry(ctx, func() error {
-			pod, r, err := e.core.get(ctx, e.core.podName(n))
+			pod, r, err := e.core.observe(ctx, e.core.podName(n))
 			if err != nil {
 				return err
 			}
@@ -31,13 +33,15 @@ func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 }
 
 func (c *core) start(ctx context.Context, pod *core1.Pod, r record) (err error) {
-	if running(pod) {
-		return nil
-	}
 	now := time.Now()
 	switch {
+	case running(pod):
+		return nil
 	case ended(pod):
 		if err := requireSources(r); err != nil {
+			return err
+		}
+		if err := awaitTaints(ctx, pod); err != nil {
 			return err
 		}
 		if pod, err = c.replace(ctx, pod, r, now); err != nil {
@@ -52,38 +56,51 @@ func (c *core) start(ctx context.Context, pod *core1.Pod, r record) (err error) 
 		if err != nil {
 			return err
 		}
+	default:
+		return c.startResult(ctx, pod, r)
 	}
-	return c.awaitStart(ctx, pod, r)
-}
-
-// awaitStart waits until a pod that was started runs or has exited. A pod that cannot start is
-// replaced by one with the gate: otherwise it would start by itself once the cause is gone.
-func (c *core) awaitStart(ctx context.Context, pod *core1.Pod, r record) error {
-	waiting := "it was not scheduled yet"
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	var failed *core1.Pod
-	var cause error
-	err := c.await(limited, pod, func(now *core1.Pod) (bool, error) {
+	err = c.await(limited, pod, func(now *core1.Pod) (bool, error) {
 		if now == nil {
 			return false, runtime.ErrNotFound
 		}
-		if w := containerState(now).Waiting; w != nil {
-			waiting = w.Reason + " " + w.Message
-		}
-		if cause = startError(now); cause != nil {
-			failed = now
-			return true, nil
-		}
-		return running(now) || ended(now), nil
+		pod = now
+		return running(now) || ended(now) || startError(now) != nil, nil
 	})
-	switch {
-	case failed != nil:
-		return errors.Join(cause, c.takeBack(ctx, failed, r))
-	case err != nil && ctx.Err() == nil && limited.Err() != nil:
-		return fmt.Errorf("%w: %s", runtime.ErrStarting, waiting)
+	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
+		return err
 	}
-	return err
+	return c.startResult(ctx, pod, r)
+}
+
+// startResult returns the result of the start of a pod. A pod that cannot start is replaced by one
+// with the gate: otherwise it would start by itself once the cause is gone.
+func (c *core) startResult(ctx context.Context, pod *core1.Pod, r record) error {
+	cause := startError(pod)
+	switch {
+	case cause != nil:
+		return errors.Join(cause, c.takeBack(ctx, pod, r))
+	case ended(pod) && !ran(pod):
+		// Others delete pods by their name, and so the successor of the one that they mean: the
+		// controller of taints does this to the pods of a node that is lost.
+		return fmt.Errorf("it was deleted before it ran: %w", errChanged)
+	case running(pod) || ended(pod):
+		return nil
+	}
+	return fmt.Errorf("%w: %s", runtime.ErrStarting, waitsFor(pod))
+}
+
+// waitsFor returns what the start of a pod waits for.
+func waitsFor(pod *core1.Pod) string {
+	if pod.Spec.NodeName == "" {
+		return "no node was chosen yet"
+	}
+	text := "node " + pod.Spec.NodeName + " pulls the image, or prepares the volume"
+	if w := containerState(pod).Waiting; w != nil && w.Message != "" {
+		text += ": " + w.Message
+	}
+	return text
 }
 
 // startError returns why a pod cannot start; nil if it has started or may still start.
@@ -96,6 +113,14 @@ func startError(pod *core1.Pod) error {
 			return fmt.Errorf("%w: %s", runtime.ErrPortTaken, condition.Message)
 		}
 		return fmt.Errorf("%w: %s", runtime.ErrNoRoom, condition.Message)
+	}
+	// The kubelet has refused it, for example because another pod has just taken the room.
+	if pod.Status.Phase == core1.PodFailed && pod.Status.Reason != "" && !ran(pod) {
+		class := runtime.ErrNoRoom
+		if pod.Status.Reason == "NodePorts" {
+			class = runtime.ErrPortTaken
+		}
+		return fmt.Errorf("%w: %s", class, pod.Status.Message)
 	}
 	s := containerState(pod)
 	if t := s.Terminated; t != nil {
@@ -173,11 +198,11 @@ func (c *core) bindToNode(ctx context.Context, pod *core1.Pod, ports []runtime.P
 	if wanted == "" {
 		return nil
 	}
-	var nodes core1.NodeList
-	if err := c.client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+	nodes, _, err := c.nodes(ctx)
+	if err != nil {
 		return err
 	}
-	for _, node := range nodes.Items {
+	for _, node := range nodes {
 		for _, address := range node.Status.Addresses {
 			if address.Address == wanted {
 				pod.Spec.Affinity = onNode(node.Name)

@@ -12,11 +12,11 @@ import (
 	"berth/runtime"
 )
 
-// Inspect returns the state of n.
+// Inspect returns the state of n. With ErrLost it is the last one that the node of n reported.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
 	err = e.core.do(ctx, quick, "inspect", describe(n), func(ctx context.Context) error {
-		pod, r, err := e.core.get(ctx, e.core.podName(n))
-		if err == nil {
+		pod, r, err := e.core.observe(ctx, e.core.podName(n))
+		if pod != nil {
 			s = state(pod, r)
 		}
 		return err
@@ -25,25 +25,49 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, 
 }
 
 // List returns the containers of this store, of both roles.
-func (e *Engine) List(ctx context.Context) (found []runtime.Found, err error) {
-	found, _, err = e.core.list(ctx)
-	return found, err
+func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
+	pods, _, err := e.core.pods(ctx)
+	return found(pods), err
 }
 
-// list also returns the version of the list, from which a watch continues.
-func (c *core) list(ctx context.Context) (found []runtime.Found, version string, err error) {
+func found(pods []ourPod) (list []runtime.Found) {
+	for _, pod := range pods {
+		list = append(list, runtime.Found{Name: pod.name(), ContainerID: pod.ContainerID, Mounts: pod.Mounts})
+	}
+	return list
+}
+
+// ourPod is a pod of this store.
+type ourPod struct {
+	*core1.Pod
+	record
+}
+
+// pods returns the pods of this store, and the version of the list, from which a watch continues.
+func (c *core) pods(ctx context.Context) (pods []ourPod, version string, err error) {
 	err = c.do(ctx, listed, "list", "containers", func(ctx context.Context) error {
 		var list core1.PodList
 		err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").VersionedParams(c.selected(), c.parameters).Do(ctx).Into(&list)
 		version = list.ResourceVersion
 		for i := range list.Items {
 			if r, ours := c.recordOf(&list.Items[i]); ours {
-				found = append(found, runtime.Found{Name: r.name(), ContainerID: r.ContainerID, Mounts: r.Mounts})
+				pods = append(pods, ourPod{&list.Items[i], r})
 			}
 		}
 		return err
 	})
-	return found, version, err
+	return pods, version, err
+}
+
+// nodes returns the nodes of the cluster, and the version of the list.
+func (c *core) nodes(ctx context.Context) (nodes []core1.Node, version string, err error) {
+	err = c.do(ctx, listed, "list", "nodes", func(ctx context.Context) error {
+		var list core1.NodeList
+		err := c.client.Get().Resource("nodes").Do(ctx).Into(&list)
+		nodes, version = list.Items, list.ResourceVersion
+		return err
+	})
+	return nodes, version, err
 }
 
 // selected returns options that select the pods of this store.
@@ -66,9 +90,12 @@ func state(pod *core1.Pod, r record) runtime.State {
 			s.FinishedAt = r.Last.FinishedAt
 		}
 		return s
+	default:
+		s.Starting = !gated(pod) && !ended(pod)
 	}
 	if last != nil {
 		s.StartedAt, s.FinishedAt, s.ExitCode, s.OOMKilled = last.StartedAt, last.FinishedAt, last.ExitCode, last.OOMKilled
+		s.Interrupted = last.Interrupted
 	}
 	return s
 }
@@ -78,12 +105,34 @@ func gated(pod *core1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g core1.PodSchedulingGate) bool { return g.Name == gate })
 }
 
-func running(pod *core1.Pod) bool { return containerState(pod).Running != nil }
+func running(pod *core1.Pod) bool { return reportsRunning(pod) && !ended(pod) }
+
+// reportsRunning reports whether the last report of a pod's node is that it runs.
+func reportsRunning(pod *core1.Pod) bool { return containerState(pod).Running != nil }
 
 // ended reports whether no process of a pod runs or will run.
 func ended(pod *core1.Pod) bool {
 	return containerState(pod).Terminated != nil || pod.Status.Phase == core1.PodFailed || pod.Status.Phase == core1.PodSucceeded ||
-		gone(pod) && !running(pod)
+		pod.Annotations[annotationEnd] != "" || gone(pod) && !reportsRunning(pod)
+}
+
+// ran reports whether a pod has or had a process.
+func ran(pod *core1.Pod) bool { return reportsRunning(pod) || containerState(pod).Terminated != nil }
+
+// interrupted reports whether the run of a pod that ended was ended by its node or for it: it
+// was off, has booted, was drained, or needed the room for others. Kubernetes does not count a
+// pod that has used up its own room among these.
+func interrupted(pod *core1.Pod) bool {
+	if pod.Annotations[annotationEnd] != "" {
+		return true
+	}
+	// What a kubelet, or containerd, says about a container that it finds dead after a boot.
+	if t := containerState(pod).Terminated; t != nil && (t.Reason == "ContainerStatusUnknown" || t.Reason == "Unknown") {
+		return true
+	}
+	return slices.ContainsFunc(pod.Status.Conditions, func(c core1.PodCondition) bool {
+		return c.Type == core1.DisruptionTarget && c.Status == core1.ConditionTrue
+	})
 }
 
 // gone reports whether a pod exists only because of the finalizer. A pod that was never
@@ -123,14 +172,16 @@ const killed = 137
 
 // lastRun returns the run of a pod that ended; nil if it never ran.
 func lastRun(pod *core1.Pod) *run {
-	one := &run{StartedAt: startedAt(pod), ExitCode: killed}
-	if t := containerState(pod).Terminated; t != nil {
-		one.FinishedAt, one.ExitCode, one.OOMKilled = t.FinishedAt.Time, int(t.ExitCode), t.Reason == "OOMKilled"
-	}
-	if one.StartedAt.IsZero() {
+	one := &run{StartedAt: startedAt(pod), ExitCode: killed, Interrupted: interrupted(pod)}
+	if !ran(pod) || one.StartedAt.IsZero() {
 		return nil
 	}
-	if one.FinishedAt.IsZero() { // evicted before its container was created, or its node is gone
+	if t := containerState(pod).Terminated; t != nil {
+		one.FinishedAt, one.ExitCode, one.OOMKilled = t.FinishedAt.Time, int(t.ExitCode), t.Reason == "OOMKilled"
+	} else if at, err := time.Parse(time.RFC3339Nano, pod.Annotations[annotationEnd]); err == nil {
+		one.FinishedAt = at
+	}
+	if one.FinishedAt.IsZero() { // a container that a boot has lost has no times
 		one.FinishedAt = one.StartedAt
 	}
 	return one

@@ -6,36 +6,67 @@ import (
 	"fmt"
 
 	core1 "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"berth/runtime"
 )
 
 // Watch lists, calls listed, and then calls notify for each change of a pod of this store since
-// the list. It returns an error when the stream ends. That error says nothing about any
-// container: call Watch again. notify must return quickly.
+// the list, and for each pod of a node that is reached in another way. It returns an error when
+// a stream ends. That error says nothing about any container: call Watch again. notify must
+// return quickly.
 func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
-	found, version, err := e.core.list(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pods, version, err := e.core.pods(ctx)
 	if err != nil {
 		return err
 	}
-	options := e.core.selected()
-	options.ResourceVersion, options.Watch = version, true
-	events, err := e.core.client.Get().Namespace(e.core.cfg.Namespace).Resource("pods").VersionedParams(options, e.core.parameters).Watch(ctx)
+	podEvents, err := e.core.events(ctx, "pods", version)
 	if err != nil {
 		return watchError(ctx, err)
 	}
-	defer events.Stop()
-	listed(found)
-	for event := range events.ResultChan() {
-		pod, is := event.Object.(*core1.Pod)
-		if !is {
+	defer podEvents.Stop()
+	nodes, version, err := e.core.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	nodeEvents, err := e.core.events(ctx, "nodes", version)
+	if err != nil {
+		return watchError(ctx, err)
+	}
+	defer nodeEvents.Stop()
+
+	seen := newPlacement(pods, nodes)
+	listed(found(pods))
+	for {
+		var event watch.Event
+		var open bool
+		select {
+		case event, open = <-podEvents.ResultChan():
+		case event, open = <-nodeEvents.ResultChan():
+		}
+		if !open {
+			return watchError(ctx, errors.New("the stream is closed"))
+		}
+		switch object := event.Object.(type) {
+		case *core1.Pod:
+			if r, ours := e.core.recordOf(object); ours {
+				seen.setPod(ourPod{object, r}, event.Type == watch.Deleted)
+				notify(r.name())
+			}
+		case *core1.Node:
+			if names, changed := seen.setNode(object, event.Type == watch.Deleted); changed {
+				e.core.ready.forget(object.Name)
+				for _, n := range names {
+					notify(n)
+				}
+			}
+		default:
 			return watchError(ctx, errors.New("the version of the list is too old"))
 		}
-		if r, ours := e.core.recordOf(pod); ours {
-			notify(r.name())
-		}
 	}
-	return watchError(ctx, errors.New("the stream is closed"))
 }
 
 func watchError(ctx context.Context, err error) error {
@@ -43,4 +74,65 @@ func watchError(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return fmt.Errorf("watch: %w: %w", runtime.ErrUnavailable, err)
+}
+
+// events returns the changes since a version of this store's pods, or of the nodes.
+func (c *core) events(ctx context.Context, resource, version string) (watch.Interface, error) {
+	request, options := c.client.Get().Resource(resource), &meta.ListOptions{}
+	if resource == "pods" {
+		request, options = request.Namespace(c.cfg.Namespace), c.selected()
+	}
+	options.ResourceVersion, options.Watch = version, true
+	return request.VersionedParams(options, c.parameters).Watch(ctx)
+}
+
+// placement is what Watch remembers to name the containers of a node.
+type placement struct {
+	pods  map[string]placed // by the pod's name
+	nodes map[string]reach
+}
+
+type placed struct {
+	name runtime.Name
+	node string // empty: none was chosen
+}
+
+func newPlacement(pods []ourPod, nodes []core1.Node) *placement {
+	p := &placement{pods: map[string]placed{}, nodes: map[string]reach{}}
+	for _, pod := range pods {
+		p.setPod(pod, false)
+	}
+	for i := range nodes {
+		p.setNode(&nodes[i], false)
+	}
+	return p
+}
+
+func (p *placement) setPod(pod ourPod, deleted bool) {
+	if deleted {
+		delete(p.pods, pod.Name)
+		return
+	}
+	p.pods[pod.Name] = placed{pod.name(), pod.Spec.NodeName}
+}
+
+// setNode reports whether a node is reached in another way than before, and returns the
+// containers on it.
+func (p *placement) setNode(node *core1.Node, deleted bool) (names []runtime.Name, changed bool) {
+	before, now := p.nodes[node.Name], reachOf(node)
+	if deleted {
+		now = reachOf(nil)
+		delete(p.nodes, node.Name)
+	} else {
+		p.nodes[node.Name] = now
+	}
+	if before == now {
+		return nil, false
+	}
+	for _, one := range p.pods {
+		if one.node == node.Name {
+			names = append(names, one.name)
+		}
+	}
+	return names, true
 }

@@ -1,0 +1,217 @@
+package kubernetes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	core1 "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth/runtime"
+)
+
+// testNode returns a node with a status of its condition Ready, and taints.
+func testNode(name string, status core1.ConditionStatus, taints ...string) *core1.Node {
+	node := &core1.Node{ObjectMeta: meta.ObjectMeta{Name: name}}
+	node.Status.Conditions = []core1.NodeCondition{
+		{Type: core1.NodeMemoryPressure, Status: core1.ConditionTrue}, {Type: core1.NodeReady, Status: status},
+	}
+	for _, key := range taints {
+		node.Spec.Taints = append(node.Spec.Taints, core1.Taint{Key: key, Effect: core1.TaintEffectNoExecute})
+	}
+	return node
+}
+
+func TestReachOfNode(t *testing.T) {
+	for _, test := range []struct {
+		node *core1.Node
+		want reach
+	}{
+		{testNode("n1", core1.ConditionTrue), nodeReady},
+		{testNode("n1", core1.ConditionTrue, core1.TaintNodeOutOfService), nodeReady},
+		{testNode("n1", core1.ConditionUnknown), nodeSilent},
+		{testNode("n1", core1.ConditionFalse), nodeSilent},
+		{testNode("n1", core1.ConditionUnknown, core1.TaintNodeUnreachable), nodeSilent},
+		{testNode("n1", core1.ConditionUnknown, core1.TaintNodeUnreachable, core1.TaintNodeOutOfService), nodeFenced},
+		{&core1.Node{}, nodeSilent},
+		{nil, nodeFenced},
+	} {
+		require.Equal(t, test.want, reachOf(test.node), "%+v", test.node)
+	}
+}
+
+func TestContainersOfANodeAreNamed(t *testing.T) {
+	pod := func(id, node string) ourPod {
+		return ourPod{&core1.Pod{ObjectMeta: meta.ObjectMeta{Name: "pod-" + id}, Spec: core1.PodSpec{NodeName: node}}, record{ID: id, Role: "server"}}
+	}
+	p := newPlacement([]ourPod{pod("a", "n1"), pod("b", "n2"), pod("c", "")}, []core1.Node{*testNode("n1", core1.ConditionTrue), *testNode("n2", core1.ConditionTrue)})
+	p.setPod(pod("c", "n1"), false)
+	named := func(node *core1.Node, deleted bool, want ...string) {
+		t.Helper()
+		names, changed := p.setNode(node, deleted)
+		var ids []string
+		for _, n := range names {
+			require.Equal(t, runtime.Server, n.Role)
+			ids = append(ids, n.ID)
+		}
+		require.ElementsMatch(t, want, ids)
+		require.Equal(t, len(want) > 0, changed)
+	}
+	named(testNode("n1", core1.ConditionTrue), false) // its heartbeat
+	named(testNode("n1", core1.ConditionUnknown), false, "a", "c")
+	named(testNode("n1", core1.ConditionUnknown, core1.TaintNodeUnreachable), false)
+	p.setPod(pod("a", "n1"), true)
+	named(testNode("n1", core1.ConditionUnknown, core1.TaintNodeOutOfService), false, "c")
+	named(testNode("n1", core1.ConditionTrue), false, "c")
+	named(testNode("n1", core1.ConditionTrue), true, "c")
+	named(testNode("n2", core1.ConditionTrue), true, "b")
+}
+
+func TestAReadyNodeIsAskedOnce(t *testing.T) {
+	var r readyNodes
+	require.False(t, r.fresh("n1"))
+	r.put("n1")
+	require.True(t, r.fresh("n1"))
+	require.False(t, r.fresh("n2"))
+	r.forget("n1")
+	require.False(t, r.fresh("n1"))
+}
+
+// startedPod returns a pod of a run on a node, whose container has a state.
+func startedPod(t *testing.T, s core1.ContainerState) *core1.Pod {
+	t.Helper()
+	pod, err := testCore().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
+	require.NoError(t, err)
+	pod.Annotations[annotationStart] = begun.Format(time.RFC3339Nano)
+	pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, "n1"
+	pod.Status.Phase = core1.PodRunning
+	pod.Status.ContainerStatuses = []core1.ContainerStatus{{Name: serverContainer, State: s}}
+	return pod
+}
+
+var (
+	begun = time.Date(2026, 11, 27, 12, 0, 0, 5, time.UTC)
+	runs  = core1.ContainerState{Running: &core1.ContainerStateRunning{StartedAt: meta.Time{Time: begun.Truncate(time.Second)}}}
+	waits = core1.ContainerState{Waiting: &core1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+)
+
+func exited(code int32, reason string) core1.ContainerState {
+	return core1.ContainerState{Terminated: &core1.ContainerStateTerminated{ExitCode: code, Reason: reason, FinishedAt: meta.Time{Time: begun.Add(time.Hour)}}}
+}
+
+// disrupted marks a pod as Kubernetes marks one that it deletes for a reason of the node.
+func disrupted(pod *core1.Pod, reason string) *core1.Pod {
+	pod.Status.Conditions = append(pod.Status.Conditions, core1.PodCondition{Type: core1.DisruptionTarget, Status: core1.ConditionTrue, Reason: reason})
+	return pod
+}
+
+func TestInterruptedRuns(t *testing.T) {
+	failed := func(pod *core1.Pod, reason string) *core1.Pod {
+		pod.Status.Phase, pod.Status.Reason = core1.PodFailed, reason
+		return pod
+	}
+	fenced := startedPod(t, runs)
+	fenced.Annotations[annotationEnd] = begun.Add(time.Minute).Format(time.RFC3339Nano)
+	for what, test := range map[string]struct {
+		pod  *core1.Pod
+		want bool
+		code int
+	}{
+		"its own exit":                              {startedPod(t, exited(3, "Error")), false, 3},
+		"killed for its memory":                     {startedPod(t, exited(137, "OOMKilled")), false, 137},
+		"its node was fenced":                       {fenced, true, killed},
+		"found dead after a boot, by the kubelet":   {startedPod(t, exited(137, "ContainerStatusUnknown")), true, 137},
+		"found dead after a boot, by containerd":    {startedPod(t, exited(255, "Unknown")), true, 255},
+		"drained":                                   {disrupted(startedPod(t, exited(0, "Completed")), "EvictionByEvictionAPI"), true, 0},
+		"evicted for the room of others":            {failed(disrupted(startedPod(t, exited(137, "Error")), "TerminationByKubelet"), "Evicted"), true, 137},
+		"evicted because it used up its own room":   {failed(startedPod(t, exited(137, "Error")), "Evicted"), false, 137},
+		"ended by the garbage collector of its pod": {failed(disrupted(startedPod(t, runs), "DeletionByPodGC"), ""), true, killed},
+	} {
+		r, ours := testCore().recordOf(test.pod)
+		require.True(t, ours)
+		s := state(test.pod, r)
+		require.False(t, s.Running || s.Starting, what)
+		require.Equal(t, test.want, s.Interrupted, what)
+		require.Equal(t, test.code, s.ExitCode, what)
+		require.Equal(t, begun, s.StartedAt, what)
+		require.False(t, s.FinishedAt.Before(s.StartedAt), what)
+
+		next, err := successor(test.pod, r, time.Time{})
+		require.NoError(t, err)
+		r, _ = testCore().recordOf(next)
+		inherited := state(next, r)
+		require.Equal(t, test.want, inherited.Interrupted, what)
+		require.Empty(t, next.Annotations[annotationEnd], what)
+		next, err = successor(test.pod, r, begun.Add(time.Second))
+		require.NoError(t, err)
+		require.False(t, ended(next), what)
+	}
+}
+
+// TestDeletedBeforeItRan: others delete pods by name, so a successor may be meant for the pod
+// before it.
+func TestDeletedBeforeItRan(t *testing.T) {
+	now, zero := meta.Now(), int64(0)
+	for _, node := range []string{"", "n2"} {
+		pod := disrupted(startedPod(t, waits), "DeletionByTaintManager")
+		pod.Spec.NodeName, pod.Status.Phase = node, core1.PodPending
+		r, _ := testCore().recordOf(pod)
+		r.Last = &run{StartedAt: begun.Add(-time.Hour), FinishedAt: begun, Interrupted: true}
+		require.True(t, state(pod, r).Starting)
+		require.ErrorIs(t, testCore().startResult(t.Context(), pod, r), runtime.ErrStarting)
+
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &zero
+		require.True(t, ended(pod))
+		s := state(pod, r)
+		require.False(t, s.Starting)
+		require.Equal(t, r.Last.StartedAt, s.StartedAt, "the start is still to happen")
+		require.ErrorIs(t, testCore().startResult(t.Context(), pod, r), errChanged, "it begins again")
+		next, err := successor(pod, r, begun.Add(time.Second))
+		require.NoError(t, err)
+		after, _ := testCore().recordOf(next)
+		require.Equal(t, r.Last, after.Last)
+	}
+}
+
+func TestAPodOfAFencedNodeIsReplacedLater(t *testing.T) {
+	pod := startedPod(t, runs)
+	began := time.Now()
+	require.NoError(t, awaitTaints(t.Context(), pod))
+	for _, end := range []time.Time{began.Add(-time.Hour), began.Add(-taintsWait)} {
+		pod.Annotations[annotationEnd] = end.Format(time.RFC3339Nano)
+		require.NoError(t, awaitTaints(t.Context(), pod))
+	}
+	require.Less(t, time.Since(began), taintsWait/2)
+	for _, end := range []time.Time{began, began.Add(time.Hour)} { // the clock was set
+		pod.Annotations[annotationEnd] = end.Format(time.RFC3339Nano)
+		began := time.Now()
+		require.NoError(t, awaitTaints(t.Context(), pod))
+		require.WithinRange(t, time.Now(), began.Add(taintsWait/2), began.Add(5*time.Second))
+	}
+}
+
+func TestStartGoesOn(t *testing.T) {
+	pod := startedPod(t, core1.ContainerState{})
+	r, _ := testCore().recordOf(pod)
+	pod.Spec.NodeName, pod.Status.ContainerStatuses = "", nil
+	require.ErrorContains(t, testCore().startResult(t.Context(), pod, r), "no node was chosen yet")
+	pod.Spec.NodeName = "n1"
+	require.ErrorContains(t, testCore().startResult(t.Context(), pod, r), "node n1 pulls the image")
+	require.True(t, state(pod, r).Starting)
+	require.NoError(t, testCore().startResult(t.Context(), startedPod(t, runs), r))
+	require.NoError(t, testCore().startResult(t.Context(), startedPod(t, exited(0, "Completed")), r))
+}
+
+func TestFollowersOfAPodAreStopped(t *testing.T) {
+	var f followers
+	one, done := f.add(t.Context(), "1")
+	defer done()
+	other, done := f.add(t.Context(), "2")
+	defer done()
+	f.stop("1")
+	require.Error(t, one.Err())
+	require.NoError(t, other.Err())
+	done()
+	require.Len(t, f.all, 1)
+}
