@@ -4,6 +4,8 @@
 #
 #   hack/kube/kube.sh get                fetch and build what is missing in the cache
 #   hack/kube/kube.sh with [-n N] CMD…   run CMD beside a cluster of N nodes (default 1)
+#   hack/kube/kube.sh power on|off I     for CMD: boot node I, or end all its processes and its link
+#   hack/kube/kube.sh link up|down I     for CMD: heal or cut the link of node I
 #
 # The Kubernetes programs are built from the Go modules of this directory (6.5 minutes on two
 # cores). etcd, containerd and the CNI plugins are Debian's packages, unpacked into the cache and
@@ -150,8 +152,10 @@ inside() {
 		--service-account-issuer=https://kubernetes --authorization-mode=Node,RBAC --token-auth-file=etc/tokens.csv \
 		--enable-admission-plugins=NodeRestriction --cert-dir=etc
 	await apiserver ask readyz
+	# A node that does not answer is reported after 10 s, and not after 50 s: the tests wait for it.
 	begin manager "$kube" controller-manager --kubeconfig=etc/admin.conf --service-account-private-key-file=etc/sa.key \
-		--root-ca-file=etc/ca.crt --leader-elect=false --bind-address=127.0.0.1 --cert-dir=etc
+		--root-ca-file=etc/ca.crt --leader-elect=false --bind-address=127.0.0.1 --cert-dir=etc \
+		--node-monitor-grace-period=10s --node-monitor-period=1s
 	begin scheduler "$kube" scheduler --kubeconfig=etc/admin.conf --leader-elect=false --bind-address=127.0.0.1 --cert-dir=etc
 	for i in $(seq "$nodes"); do add_node "$i"; done
 	for i in $(seq "$nodes"); do await "node n$i" node_ready "$i"; done
@@ -234,8 +238,34 @@ add_node() {
 	ip -n "kn$1" addr add "10.77.0.10$1/24" dev eth0
 	ip -n "kn$1" link set eth0 up
 	ip -n "kn$1" route add default via $host
+	boot "$1"
+}
+
+# boot I starts the processes of a node. They end with the first of them, whose id it keeps.
+boot() {
 	begin "node$1" nsenter "--net=/run/netns/kn$1" unshare --pid --fork --mount --propagation private --mount-proc --uts --ipc --kill-child=KILL \
 		"$self" node "$1"
+	echo $! >"etc/node$1.pid"
+}
+
+# power on|off I boots a node, or ends all its processes and its link at once.
+power() {
+	cd "$KUBE_WORLD"
+	if [ "$1" = off ]; then
+		kill -KILL "$(cat "etc/node$2.pid")"
+		link down "$2"
+		return
+	fi
+	# A machine that boots has neither of these.
+	rm -rf --one-file-system "n$2/run"
+	cgroups remove "$(basename "$KUBE_WORLD")/n$2"
+	link up "$2"
+	boot "$2"
+}
+
+# link up|down I heals or cuts the link of a node.
+link() {
+	ip link set "kv$2" "$1"
 }
 
 # node I is the first process of a node.
@@ -311,14 +341,16 @@ configure_node() {
 		podLogsDir: /var/log/pods
 		makeIPTablesUtilChains: false
 		evictionHard: {memory.available: 50Mi}
+		nodeLeaseDurationSeconds: 8
+		nodeStatusUpdateFrequency: 3s
 		enforceNodeAllocatable: [none]
 	CONFIG
 }
 
 case ${1:-} in
-get | with | inside | node) "$@" ;;
+get | with | inside | node | power | link) "$@" ;;
 *)
-	sed -n '2,19p' "$self" >&2
+	sed -n '2,21p' "$self" >&2
 	exit 2
 	;;
 esac
