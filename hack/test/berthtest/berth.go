@@ -29,8 +29,8 @@ type Options struct {
 // Berth is a daemon with a configuration, a data directory and a port of its own.
 type Berth struct {
 	*Client
-	Config string // path of its configuration
-	Data   string // its data directory
+	Config string             // path of its configuration
+	Data   string             // its data directory
 	Engine *enginetest.Client // nil on a cluster
 
 	t      testing.TB
