@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -98,7 +100,7 @@ func (c *core) resolve(ctx context.Context, ref string, a runtime.Auth) (image r
 	if err != nil {
 		return image, fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
 	}
-	repository.PlainHTTP = slices.Contains(c.cfg.PlainHTTP, host)
+	repository.PlainHTTP = slices.Contains(c.cfg.PlainHTTP, host) || isLoopback(host)
 	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
 	if a != (runtime.Auth{}) {
 		if !strings.EqualFold(host, a.Host) {
@@ -117,6 +119,17 @@ func (c *core) resolve(ctx context.Context, ref string, a runtime.Auth) (image r
 		return image, registryError(err)
 	}
 	return image, nil
+}
+
+// isLoopback reports whether a registry is on this machine, so that it is asked without TLS, as
+// container engines do.
+func isLoopback(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // maxDescription bounds the manifest and the configuration of an image, in bytes.

@@ -61,7 +61,7 @@ func lacking(c runtime.Capability) error {
 func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod, error) {
 	r := record{
 		ID: s.Name.ID, Role: string(s.Name.Role), ContainerID: c.newContainerID(s.Name), ImageID: image.digest, SpecHash: s.SpecHash,
-		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live), StopSignal: cmp.Or(s.StopSignal, image.config.StopSignal), StopTimeout: s.StopTimeout,
+		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live), StopSignal: cmp.Or(s.StopSignal, image.config.StopSignal), StopTimeout: wholeSeconds(s.StopTimeout),
 		SignalGroup: s.SignalGroup, User: cmp.Or(s.User, image.config.User), Labels: s.Labels,
 	}
 	for _, m := range s.Mounts {
@@ -84,7 +84,7 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 	no := false
 	grace := int64(defaultGrace)
 	if s.StopTimeout > 0 {
-		grace = int64(math.Ceil(s.StopTimeout.Seconds()))
+		grace = int64(wholeSeconds(s.StopTimeout).Seconds())
 	}
 	pod := &core1.Pod{
 		ObjectMeta: meta.ObjectMeta{
@@ -116,6 +116,11 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 		identify(pod, s.MachineID)
 	}
 	return pod, nil
+}
+
+// wholeSeconds rounds up, as runtime.Spec has it.
+func wholeSeconds(d time.Duration) time.Duration {
+	return time.Duration(math.Ceil(d.Seconds())) * time.Second
 }
 
 // identify gives a pod the file /etc/machine-id.

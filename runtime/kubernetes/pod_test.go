@@ -74,6 +74,7 @@ func TestBuildCarriesTheSpec(t *testing.T) {
 	require.True(t, ours)
 	require.Equal(t, testSpec().Name, r.name())
 	require.Equal(t, testSpec().Labels, r.Labels)
+	require.Equal(t, 2*time.Second, state(pod, r).StopTimeout)
 	require.InDelta(t, 0.333333333, r.Live.CPU, 1e-12)
 	require.Equal(t, pod.Name, podOfID(r.ContainerID))
 	other := testCore()

@@ -33,12 +33,13 @@ type Berth struct {
 	Data   string             // its data directory
 	Engine *enginetest.Client // nil on a cluster
 
-	t      testing.TB
-	env    []string
-	limits []string
-	logs   string // path of its log
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd has ended
+	t       testing.TB
+	cluster *kubetest.Namespace // nil: none
+	env     []string
+	limits  []string
+	logs    string // path of its log
+	cmd     *exec.Cmd
+	exited  chan struct{} // closed when cmd has ended
 }
 
 // Start starts a daemon and waits until it is ready. When the test ends, the daemon is
@@ -71,7 +72,8 @@ func Prepare(t testing.TB, o Options) *Berth {
 		if err := os.Mkdir(volumes, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		o.Config += "\n" + kubetest.New(t, volumes).Config()
+		b.cluster = kubetest.New(t, volumes)
+		o.Config += "\n" + b.cluster.Config()
 	} else {
 		b.Engine = enginetest.Shared(t)
 		b.env = append([]string{"DOCKER_HOST=" + b.Engine.Host()}, b.env...)
@@ -229,6 +231,9 @@ func (b *Berth) Store() string {
 // those of that internal_id.
 func (b *Berth) Containers(t testing.TB, id string) []enginetest.Listed {
 	t.Helper()
+	if b.cluster != nil {
+		return b.cluster.Pods(t, id)
+	}
 	labels := []string{"io.berth.store=" + b.Store()}
 	if id != "" {
 		labels = append(labels, "io.berth.container="+id)

@@ -24,6 +24,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	core1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -115,6 +116,26 @@ func (n *Namespace) post(t testing.TB, path string, body []byte) (answer []byte)
 		t.Fatalf("cluster: POST %s: %d %s", path, status, answer)
 	}
 	return answer
+}
+
+// Pods returns the pods as an engine's list of containers. With an id it returns only those of
+// that internal_id.
+func (n *Namespace) Pods(t testing.TB, id string) (all []enginetest.Listed) {
+	t.Helper()
+	status, answer := n.Call(t, http.MethodGet, "/api/v1/namespaces/"+n.Name+"/pods", nil)
+	var list core1.PodList
+	require(t, json.Unmarshal(answer, &list))
+	if status != http.StatusOK {
+		t.Fatalf("cluster: GET pods: %d %s", status, answer)
+	}
+	for _, pod := range list.Items {
+		var record struct{ ID string }
+		require(t, json.Unmarshal([]byte(pod.Annotations["berth.io/record"]), &record))
+		if id == "" || record.ID == id {
+			all = append(all, enginetest.Listed{ID: string(pod.UID), Names: []string{pod.Name}, State: string(pod.Status.Phase), Labels: pod.Labels})
+		}
+	}
+	return all
 }
 
 func (n *Namespace) makeClaim(t testing.TB) {
