@@ -26,19 +26,7 @@ type Loop struct {
 	// retry is at retryAt at the latest, or at the next signal if retryAt is zero.
 	Failed func(key string, err error, retryAt time.Time)
 
-	limiter workqueue.TypedRateLimiter[string]
-}
-
-// BackOff is the time between two attempts: it doubles with each failure in a row.
-type BackOff struct{ Initial, Max time.Duration }
-
-// After returns the time after so many failures before the last one.
-func (b BackOff) After(failures int) time.Duration {
-	d := b.Initial
-	for ; failures > 0 && d < b.Max; failures-- {
-		d *= 2
-	}
-	return min(d, b.Max)
+	limiter *limiter
 }
 
 type queue = workqueue.TypedRateLimitingInterface[string]
@@ -66,7 +54,7 @@ func signal(q queue, key string) {
 // Run reconciles keys until ctx ends. Then it takes no new key, waits for the
 // running reconciles, and cancels those that do not finish within drainTime.
 func (l *Loop) Run(ctx context.Context) {
-	l.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[string](l.BackOff.Initial, l.BackOff.Max)
+	l.limiter = &limiter{backOff: l.BackOff, failing: map[string]schedule{}}
 	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queue})
 	l.Metrics.begin(l.Name)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -99,17 +87,18 @@ func (l *Loop) Run(ctx context.Context) {
 // failed, it logs the 1st, 2nd, 4th, 8th of consecutive failures and so on: an engine may
 // be away for days.
 func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
-	b, failures := sourceBackOff(), 0
+	b, failures := sourceBackOff().New(), 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := Catch(l.Log, "event source", func() error { return s(ctx, notify) }, "controller", l.Name)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > b.Max {
+		if time.Since(began) > sourceBackOff().Max {
+			b.Reset()
 			failures = 0
 		}
-		wait := b.After(failures)
+		wait := b.NextBackOff()
 		if failures++; powerOfTwo(failures) {
 			l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "failures", failures, "retry_in", wait)
 		}

@@ -102,7 +102,7 @@ func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 		}
 	}()
 	p.open = time.Time{}
-	retry, failures, tries := controller.BackOff{Initial: minWait, Max: maxWait}, 0, 0
+	retry, tries := controller.BackOff{Initial: minWait, Max: maxWait}.New(), 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.stream(ctx, t)
@@ -118,10 +118,9 @@ func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 		}
 		p.log.Debug("console stream was interrupted, reconnecting", "err", err)
 		if time.Since(began) > goodRead {
-			failures = 0
+			retry.Reset()
 		}
-		p.pause(ctx, retry.After(failures))
-		failures++
+		p.pause(ctx, retry.NextBackOff())
 	}
 	return false
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
 	v1 "berth/api/v1"
@@ -49,8 +50,8 @@ type Sender struct {
 	metrics  *metrics
 	log      *slog.Logger
 
+	backoff backoff.BackOff
 	target  v1.RemoteConfig // the settings that the fields below belong to
-	waits   int             // consecutive failures that cost a wait
 	limit   int             // maximum number of transitions in the next batch
 	parked  int             // consecutive parked transitions
 	failing reason          // of the last attempt; empty if it succeeded
@@ -66,7 +67,7 @@ func New(o Options) (*Sender, error) {
 	return &Sender{
 		store: o.Store, settings: o.Settings, hostname: o.Hostname,
 		client: newClient(o.Transport, o.Version), metrics: m, log: o.Log,
-		limit: maxBatch,
+		backoff: controller.BackOff{Initial: minWait, Max: maxWait}.New(), limit: maxBatch,
 	}, nil
 }
 
@@ -115,7 +116,7 @@ func (s *Sender) follow(target v1.RemoteConfig) {
 	}
 	s.target = target
 	s.limit, s.parked = maxBatch, 0
-	s.waits = 0
+	s.backoff.Reset()
 }
 
 func (s *Sender) node(target v1.RemoteConfig) string {
@@ -258,19 +259,13 @@ func (s *Sender) accepted(b batch) error {
 	}
 	s.failing, s.parked = accepted, 0
 	s.limit = min(s.limit*2, maxBatch)
-	s.waits = 0
+	s.backoff.Reset()
 	return nil
-}
-
-// wait counts a failure, and returns how long to wait after it.
-func (s *Sender) wait() time.Duration {
-	s.waits++
-	return controller.BackOff{Initial: minWait, Max: maxWait}.After(s.waits - 1)
 }
 
 // failed records a failure that is not about the content, and returns how long to wait.
 func (s *Sender) failed(v result) time.Duration {
-	wait := s.wait()
+	wait := s.backoff.NextBackOff()
 	if v.reason.needsOperator() {
 		wait = max(wait, minOperatorWait)
 	}
@@ -304,5 +299,5 @@ func (s *Sender) park(b batch, v result) (time.Duration, error) {
 	if s.parked <= freeRefusals {
 		return 0, nil
 	}
-	return max(s.wait(), minOperatorWait), nil
+	return max(s.backoff.NextBackOff(), minOperatorWait), nil
 }
