@@ -65,11 +65,15 @@ cover: ## run the tests and show the coverage of each package; .cache/cover.html
 engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="bookworm trixie sid")
 	@hack/engines.sh
 
-test-kube: ## run the suite of engines on a Kubernetes cluster (the first time that takes 10 minutes)
+# The tests of the whole daemon that do not look into Docker. What they skip sets a limit of processes.
+KUBE_E2E := ^(TestStates|TestConsoleKeepsEveryLine|TestOutputBeforeExit|TestCommandLineGetInterrupted|TestVolumes|TestConfigFiles|TestSFTPClients|TestBackupAndRestore|TestKilledBackups|TestEvents|TestReplay|TestWatchResumes|TestPanelReceivesEveryTransition)$$
+
+test-kube: ## run the suite of engines, and tests of the daemon, on a Kubernetes cluster (the first time that takes 10 minutes)
 	@hack/docker.sh tools openssl:openssl curl:curl
-	@$(GO) vet -tags cluster ./runtime/kubernetes ./cmd/keeper # gets what the cluster's network cannot
+	@$(GO) vet -tags cluster ./runtime/kubernetes ./cmd/keeper ./hack/e2e # gets what the cluster's network cannot
 	@hack/kube/kube.sh with $(GO) test -tags cluster -count=1 -timeout 20m -skip TestLoss ./runtime/kubernetes
 	@hack/kube/kube.sh with -n 2 $(GO) test -tags cluster -count=1 -timeout 90m -run TestLoss ./runtime/kubernetes
+	@hack/kube/kube.sh with $(GO) test -count=1 -timeout 20m -run '$(KUBE_E2E)' -skip TestStates/each/limited ./hack/e2e
 
 quota: ## test hard limits on ext4 and XFS with project quotas
 	@hack/quota.sh
