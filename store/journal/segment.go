@@ -85,23 +85,27 @@ func (j *Journal) write(role string, records []byte) error {
 func (j *Journal) open(role string, more int64) (s segment, err error) {
 	if n := len(j.segs); n > 0 {
 		s = j.segs[n-1]
-		if size := s.end - s.start; s.role == role && (size == 0 || size+more <= j.size) {
-			if j.file != nil {
-				return s, nil
-			}
-			j.file, err = os.OpenFile(j.path(s), os.O_WRONLY, 0)
-			if err == nil {
-				err = j.file.Truncate(size)
-			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				return s, err
-			}
+	}
+	if size := s.end - s.start; s.role == role && (size == 0 || size+more <= j.size) {
+		if err := j.reopen(s); !errors.Is(err, fs.ErrNotExist) {
+			return s, err
 		}
 	}
 	if err := j.close(); err != nil {
 		return s, err
 	}
 	return j.begin(role)
+}
+
+// reopen opens the newest segment, if it was closed, without what a failed write left.
+func (j *Journal) reopen(s segment) (err error) {
+	if j.file != nil {
+		return nil
+	}
+	if j.file, err = os.OpenFile(j.path(s), os.O_WRONLY, 0); err != nil {
+		return err
+	}
+	return j.file.Truncate(s.end - s.start)
 }
 
 // close closes the newest segment until the next record.
