@@ -29,7 +29,7 @@ const (
 
 // The client knows the kinds of core/v1 alone: a typed client set of all kinds would add 45 MB
 // to the program and 20 MiB to its memory.
-func (c *core) connect(kubeconfig string) error {
+func (e *Engine) connect(kubeconfig string) error {
 	var config *rest.Config
 	var err error
 	if kubeconfig == "" {
@@ -46,19 +46,19 @@ func (c *core) connect(kubeconfig string) error {
 	}
 	config.GroupVersion, config.APIPath, config.QPS = &core1.SchemeGroupVersion, "/api", -1 // berth bounds its calls itself
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.rest, c.parameters = config, apiruntime.NewParameterCodec(scheme)
-	c.client, err = rest.RESTClientFor(config)
+	e.rest, e.parameters = config, apiruntime.NewParameterCodec(scheme)
+	e.client, err = rest.RESTClientFor(config)
 	return err
 }
 
 // do makes calls within a time limit, and names them in their error.
-func (c *core) do(ctx context.Context, limit time.Duration, call, object string, work func(context.Context) error) error {
+func (e *Engine) do(ctx context.Context, limit time.Duration, call, object string, work func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
 	err := classify(work(limited))
 	if ctx.Err() == nil { // otherwise the end says nothing about the cluster
-		c.requests.WithLabelValues(call, resultOf(err)).Observe(time.Since(began).Seconds())
+		e.requests.WithLabelValues(call, resultOf(err)).Observe(time.Since(began).Seconds())
 	}
 	switch {
 	case err == nil:
@@ -119,37 +119,37 @@ func resultOf(err error) string {
 	return "refused"
 }
 
-func (c *core) namespaceUID(ctx context.Context) (string, error) {
+func (e *Engine) namespaceUID(ctx context.Context) (string, error) {
 	var ns core1.Namespace
-	err := c.client.Get().Resource("namespaces").Name(c.cfg.Namespace).Do(ctx).Into(&ns)
+	err := e.client.Get().Resource("namespaces").Name(e.cfg.Namespace).Do(ctx).Into(&ns)
 	return string(ns.UID), err
 }
 
 // get returns a pod of this store. One of another store is not found.
-func (c *core) get(ctx context.Context, name string) (*core1.Pod, record, error) {
+func (e *Engine) get(ctx context.Context, name string) (*core1.Pod, record, error) {
 	pod := &core1.Pod{}
-	if err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(name).Do(ctx).Into(pod); err != nil {
+	if err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").Name(name).Do(ctx).Into(pod); err != nil {
 		return nil, record{}, classify(err)
 	}
-	r, ours := c.recordOf(pod)
+	r, ours := e.recordOf(pod)
 	if !ours {
 		return nil, r, errNotOurs
 	}
 	return pod, r, nil
 }
 
-func (c *core) post(ctx context.Context, pod *core1.Pod) error {
-	return c.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Body(pod).Do(ctx).Error()
+func (e *Engine) post(ctx context.Context, pod *core1.Pod) error {
+	return e.client.Post().Namespace(e.cfg.Namespace).Resource("pods").Body(pod).Do(ctx).Error()
 }
 
 // patch changes a pod with operations of a JSON patch. It returns errChanged if the pod of that
 // name is another one by now.
-func (c *core) patch(ctx context.Context, pod *core1.Pod, subresource string, operations ...operation) error {
+func (e *Engine) patch(ctx context.Context, pod *core1.Pod, subresource string, operations ...operation) error {
 	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", pod.UID}}, operations...))
 	if err != nil {
 		return err
 	}
-	request := c.client.Patch(types.JSONPatchType).Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name)
+	request := e.client.Patch(types.JSONPatchType).Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name)
 	if subresource != "" {
 		request = request.SubResource(subresource)
 	}
@@ -164,9 +164,9 @@ type operation struct {
 }
 
 // deletePod requests the deletion of a pod.
-func (c *core) deletePod(ctx context.Context, pod *core1.Pod, grace int64) error {
+func (e *Engine) deletePod(ctx context.Context, pod *core1.Pod, grace int64) error {
 	options := &meta.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &meta.Preconditions{UID: &pod.UID}}
-	err := c.client.Delete().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name).Body(options).Do(ctx).Error()
+	err := e.client.Delete().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).Body(options).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -175,11 +175,11 @@ func (c *core) deletePod(ctx context.Context, pod *core1.Pod, grace int64) error
 
 // await calls done with a pod, and again after each change, until done returns true or an
 // error. The pod is nil once it does not exist, or is another one.
-func (c *core) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod) (bool, error)) error {
+func (e *Engine) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod) (bool, error)) error {
 	options := meta.ListOptions{FieldSelector: "metadata.name=" + pod.Name}
 	for {
 		var list core1.PodList
-		err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").VersionedParams(&options, c.parameters).Do(ctx).Into(&list)
+		err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(&options, e.parameters).Do(ctx).Into(&list)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (c *core) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod) 
 		if current == nil {
 			return runtime.ErrNotFound
 		}
-		ended, err := c.awaitEvent(ctx, list.ResourceVersion, options, done)
+		ended, err := e.awaitEvent(ctx, list.ResourceVersion, options, done)
 		if ended || err != nil {
 			return err
 		}
@@ -201,9 +201,9 @@ func (c *core) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod) 
 }
 
 // awaitEvent calls done with each version of a pod after a version, until the stream ends.
-func (c *core) awaitEvent(ctx context.Context, version string, options meta.ListOptions, done func(*core1.Pod) (bool, error)) (bool, error) {
+func (e *Engine) awaitEvent(ctx context.Context, version string, options meta.ListOptions, done func(*core1.Pod) (bool, error)) (bool, error) {
 	options.ResourceVersion, options.Watch = version, true
-	events, err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").VersionedParams(&options, c.parameters).Watch(ctx)
+	events, err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(&options, e.parameters).Watch(ctx)
 	if err != nil {
 		return false, err
 	}

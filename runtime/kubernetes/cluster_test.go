@@ -5,15 +5,11 @@ package kubernetes
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,15 +17,13 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 	core1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content/memory"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"sigs.k8s.io/yaml"
 
 	"berth/hack/test/enginetest"
+	"berth/hack/test/kubetest"
 	"berth/runtime"
 )
 
@@ -37,107 +31,27 @@ import (
 // permissions of hack/deploy/kubernetes/role.yaml.
 type cluster struct {
 	*Engine
-	admin *core  // the client of the cluster's administrator
-	host  string // address of the test that nodes reach
+	admin *Engine // the client of the cluster's administrator
+	host  string  // address of the test that nodes reach
 }
-
-const claim = "volumes"
 
 // newCluster returns an Engine in a namespace of its own.
 func newCluster(t *testing.T) cluster {
 	t.Helper()
-	world := os.Getenv("KUBE_WORLD")
-	require.NotEmpty(t, world, "needs a cluster: make test-kube")
-	host := os.Getenv("KUBE_HOST")
-	volumes, err := os.MkdirTemp(world, "volumes")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(volumes, 0o755))
-	keeper := filepath.Join(t.TempDir(), "keeper")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", keeper, "berth/cmd/keeper")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	name := "test-" + strings.ToLower(rand.Text()[:10])
+	require.True(t, kubetest.Running(), "needs a cluster: make test-kube")
+	volumes := kubetest.Dir(t)
+	n := kubetest.New(t, volumes)
 	config := Config{
-		Kubeconfig: os.Getenv("KUBECONFIG"), Namespace: name, StoreID: name, Claim: claim, Volumes: volumes, Keeper: keeper,
-		PlainHTTP: []string{host + ":5000", host + ":5001"}, RequestsShare: 0.01,
+		Kubeconfig: n.Kubeconfig, Namespace: n.Name, StoreID: n.Name, Claim: kubetest.Claim, Volumes: volumes, Keeper: n.Keeper,
+		PlainHTTP: []string{kubetest.Host() + ":5000", kubetest.Host() + ":5001"}, RequestsShare: 0.01,
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	engine, err := New(config, nil, log)
+	require.NoError(t, err)
+	config.Kubeconfig = os.Getenv("KUBECONFIG")
 	administrator, err := New(config, nil, log)
 	require.NoError(t, err)
-	c := cluster{admin: administrator.core, host: host}
-	c.prepare(t, name, volumes)
-	config.Kubeconfig = c.permit(t, name)
-	c.Engine, err = New(config, nil, log)
-	require.NoError(t, err)
-	return c
-}
-
-// permit creates the service account of berth in a namespace with the permissions of role.yaml,
-// and returns the path of a configuration with its credentials.
-func (c cluster) permit(t *testing.T, namespace string) (kubeconfig string) {
-	t.Helper()
-	manifest, err := os.ReadFile("../../hack/deploy/kubernetes/role.yaml")
-	require.NoError(t, err)
-	text := strings.ReplaceAll(string(manifest), "namespace: berth", "namespace: "+namespace)
-	paths := map[string]string{
-		"ServiceAccount":     "/api/v1/namespaces/" + namespace + "/serviceaccounts",
-		"Role":               "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles",
-		"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/rolebindings",
-		"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-		"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-	}
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		var object struct{ Kind string }
-		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
-		if strings.HasPrefix(object.Kind, "Cluster") { // several namespaces of one cluster have berths here
-			document = strings.ReplaceAll(document, "name: berth\n", "name: "+namespace+"\n")
-			document = strings.ReplaceAll(document, "kind: ClusterRole, name: berth", "kind: ClusterRole, name: "+namespace)
-		}
-		body, err := yaml.YAMLToJSON([]byte(document))
-		require.NoError(t, err)
-		require.NoError(t, c.admin.client.Post().AbsPath(paths[object.Kind]).Body(body).Do(t.Context()).Error(), object.Kind)
-	}
-	request := []byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`)
-	answer, err := c.admin.client.Post().AbsPath(paths["ServiceAccount"] + "/berth/token").Body(request).DoRaw(t.Context())
-	require.NoError(t, err)
-	var token struct{ Status struct{ Token string } }
-	require.NoError(t, json.Unmarshal(answer, &token))
-	text = fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: k, cluster: {server: %q, certificate-authority: %q}}]
-users: [{name: u, user: {token: %q}}]
-contexts: [{name: c, context: {cluster: k, user: u}}]
-current-context: c
-`, c.admin.rest.Host, c.admin.rest.CAFile, token.Status.Token)
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
-	return kubeconfig
-}
-
-// prepare creates the namespace and the claim. All nodes of the cluster share the directory.
-func (c cluster) prepare(t *testing.T, name, volumes string) {
-	t.Helper()
-	size := core1.ResourceList{core1.ResourceStorage: resource.MustParse("1Gi")}
-	shared := []core1.PersistentVolumeAccessMode{core1.ReadWriteMany}
-	none := ""
-	require.NoError(t, c.admin.client.Post().Resource("namespaces").Body(&core1.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}).Do(t.Context()).Error())
-	require.NoError(t, c.admin.client.Post().Resource("persistentvolumes").Body(&core1.PersistentVolume{
-		ObjectMeta: meta.ObjectMeta{Name: name},
-		Spec: core1.PersistentVolumeSpec{
-			Capacity: size, AccessModes: shared, ClaimRef: &core1.ObjectReference{Namespace: name, Name: claim},
-			PersistentVolumeSource: core1.PersistentVolumeSource{HostPath: &core1.HostPathVolumeSource{Path: volumes}},
-		},
-	}).Do(t.Context()).Error())
-	require.NoError(t, c.admin.client.Post().Namespace(name).Resource("persistentvolumeclaims").Body(&core1.PersistentVolumeClaim{
-		ObjectMeta: meta.ObjectMeta{Name: claim},
-		Spec: core1.PersistentVolumeClaimSpec{AccessModes: shared, StorageClassName: &none, VolumeName: name,
-			Resources: core1.VolumeResourceRequirements{Requests: size}},
-	}).Do(t.Context()).Error())
-	// Pods need the default service account, which the cluster creates a moment later.
-	enginetest.Until(t, 20e9, "the default service account", func() bool {
-		return c.admin.client.Get().Namespace(name).Resource("serviceaccounts").Name("default").Do(t.Context()).Error() == nil
-	})
+	return cluster{Engine: engine, admin: administrator, host: kubetest.Host()}
 }
 
 // push pushes an image with busybox to a registry, and returns its reference.
@@ -180,7 +94,7 @@ func push(t *testing.T, r *enginetest.Registry, name string) (ref string) {
 // pod returns the pod of a container.
 func (c cluster) pod(t *testing.T, n runtime.Name) *core1.Pod {
 	t.Helper()
-	pod, _, err := c.core.get(t.Context(), c.core.podName(n))
+	pod, _, err := c.get(t.Context(), c.podName(n))
 	require.NoError(t, err)
 	return pod
 }

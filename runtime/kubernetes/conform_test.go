@@ -32,7 +32,7 @@ func TestConform(t *testing.T) {
 		Locked:   push(t, locked, "locked:1"),
 		Auth:     runtime.Auth{Host: locked.Addr, Username: "me", Password: "secret"},
 		Dir: func(t *testing.T) string {
-			dir, err := os.MkdirTemp(c.core.cfg.Volumes, "dir")
+			dir, err := os.MkdirTemp(c.cfg.Volumes, "dir")
 			require.NoError(t, err)
 			return dir
 		},
@@ -43,11 +43,11 @@ func TestConform(t *testing.T) {
 			require.NoError(t, err)
 			return func() { _ = l.Close() }
 		},
-		Vanish: func(t *testing.T, n runtime.Name) { require.NoError(t, c.core.drop(t.Context(), c.pod(t, n))) },
+		Vanish: func(t *testing.T, n runtime.Name) { require.NoError(t, c.drop(t.Context(), c.pod(t, n))) },
 		Outside: func(t *testing.T, n runtime.Name) {
 			pod := c.pod(t, n)
-			require.NoError(t, c.core.patch(t.Context(), pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
-			require.NoError(t, c.core.await(t.Context(), pod, func(now *core1.Pod) (bool, error) { return running(now), nil }))
+			require.NoError(t, c.patch(t.Context(), pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
+			require.NoError(t, c.await(t.Context(), pod, func(now *core1.Pod) (bool, error) { return running(now), nil }))
 		},
 		Foreign: func(t *testing.T, n runtime.Name) func() { return c.foreign(t, n) },
 	})
@@ -56,22 +56,22 @@ func TestConform(t *testing.T) {
 // foreign creates a pod with the name of n's that carries the label of another store.
 func (c cluster) foreign(t *testing.T, n runtime.Name) (untouched func()) {
 	t.Helper()
-	r := record{ID: n.ID, Role: string(n.Role), ContainerID: c.core.newContainerID(n), SpecHash: "1"}
+	r := record{ID: n.ID, Role: string(n.Role), ContainerID: c.newContainerID(n), SpecHash: "1"}
 	text, err := r.text()
 	require.NoError(t, err)
 	pod := &core1.Pod{
 		ObjectMeta: meta.ObjectMeta{
-			Name: c.core.podName(n), Labels: map[string]string{labelStore: hash("another")}, Annotations: map[string]string{annotationRecord: text},
+			Name: c.podName(n), Labels: map[string]string{labelStore: hash("another")}, Annotations: map[string]string{annotationRecord: text},
 		},
 		Spec: core1.PodSpec{
 			SchedulingGates: []core1.PodSchedulingGate{{Name: gate}},
 			Containers:      []core1.Container{{Name: serverContainer, Image: "localhost/pause:1"}},
 		},
 	}
-	require.NoError(t, c.core.post(t.Context(), pod))
+	require.NoError(t, c.post(t.Context(), pod))
 	get := func() *core1.Pod {
 		now := &core1.Pod{}
-		request := c.core.client.Get().Namespace(c.core.cfg.Namespace).Resource("pods").Name(pod.Name)
+		request := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name)
 		require.NoError(t, request.Do(t.Context()).Into(now))
 		return now
 	}

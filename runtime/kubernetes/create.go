@@ -25,13 +25,13 @@ const attempts = 5
 // Create creates a container and does not start it. It adopts a container of the same name
 // and spec hash, and first removes one with another hash, unless that runs.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
-	err = e.core.do(ctx, ending, "create", describe(s.Name), func(ctx context.Context) error {
-		pod, err := e.core.podOf(ctx, s)
+	err = e.do(ctx, ending, "create", describe(s.Name), func(ctx context.Context) error {
+		pod, err := e.podOf(ctx, s)
 		if err != nil {
 			return err
 		}
-		return e.core.retry(ctx, func() error {
-			id, err = e.core.create(ctx, s, pod)
+		return e.retry(ctx, func() error {
+			id, err = e.create(ctx, s, pod)
 			return err
 		})
 	})
@@ -41,22 +41,22 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err err
 // Probe returns the error with which the cluster would refuse to create a container. It creates
 // none.
 func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
-	return e.core.do(ctx, quick, "probe", describe(s.Name), func(ctx context.Context) error {
-		pod, err := e.core.podOf(ctx, s)
+	return e.do(ctx, quick, "probe", describe(s.Name), func(ctx context.Context) error {
+		pod, err := e.podOf(ctx, s)
 		if err != nil {
 			return err
 		}
 		pod.Name += "-probe" // the container's own is taken
 		options := &meta.CreateOptions{DryRun: []string{meta.DryRunAll}}
-		return e.core.client.Post().Namespace(e.core.cfg.Namespace).Resource("pods").VersionedParams(options, e.core.parameters).Body(pod).Do(ctx).Error()
+		return e.client.Post().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(options, e.parameters).Body(pod).Do(ctx).Error()
 	})
 }
 
 // Account returns the user and the group of a container's processes: those of its spec, or of
 // its image. The engine knows no names, and no groups of users without one.
 func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account, err error) {
-	err = e.core.do(ctx, quick, "account", describe(n), func(ctx context.Context) error {
-		_, r, err := e.core.get(ctx, e.core.podName(n))
+	err = e.do(ctx, quick, "account", describe(n), func(ctx context.Context) error {
+		_, r, err := e.get(ctx, e.podName(n))
 		if err != nil {
 			return err
 		}
@@ -77,30 +77,30 @@ func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
 }
 
 // podOf checks a spec and returns its pod.
-func (c *core) podOf(ctx context.Context, s runtime.Spec) (*core1.Pod, error) {
+func (e *Engine) podOf(ctx context.Context, s runtime.Spec) (*core1.Pod, error) {
 	if err := requireAble(s); err != nil {
 		return nil, err
 	}
-	image, known := c.images.get(s.Image)
+	image, known := e.images.get(s.Image)
 	if !known {
 		return nil, fmt.Errorf("%w: %s was not resolved since berth started", runtime.ErrImageNotFound, s.Image)
 	}
-	keeper, err := c.copyKeeper()
+	keeper, err := e.copyKeeper()
 	if err != nil {
 		return nil, err
 	}
-	pod, err := c.build(s, image, keeper)
+	pod, err := e.build(s, image, keeper)
 	if err != nil {
 		return nil, err
 	}
 	if err := requireMounts(s.Mounts); err != nil {
 		return nil, err
 	}
-	return pod, c.bindToNode(ctx, pod, s.Ports)
+	return pod, e.bindToNode(ctx, pod, s.Ports)
 }
 
 // retry repeats work while others change the pod.
-func (c *core) retry(ctx context.Context, work func() error) error {
+func (e *Engine) retry(ctx context.Context, work func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := work()
 		if !errors.Is(classify(err), errChanged) || attempt == attempts {
@@ -115,13 +115,13 @@ func (c *core) retry(ctx context.Context, work func() error) error {
 }
 
 // create creates a pod. The name of a pod is taken until the pod is gone, so it is the lock.
-func (c *core) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id string, err error) {
-	err = c.post(ctx, pod)
+func (e *Engine) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id string, err error) {
+	err = e.post(ctx, pod)
 	if !apierrors.IsAlreadyExists(err) {
-		r, _ := c.recordOf(pod)
+		r, _ := e.recordOf(pod)
 		return r.ContainerID, err
 	}
-	old, r, err := c.observe(ctx, pod.Name)
+	old, r, err := e.observe(ctx, pod.Name)
 	switch {
 	case errors.Is(err, errNotOurs):
 		return "", fmt.Errorf("%w: pod %s", runtime.ErrUnmanaged, pod.Name)
@@ -134,7 +134,7 @@ func (c *core) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id s
 	case !gated(old) && !ended(old):
 		return "", fmt.Errorf("a pod of another spec has its name: %w", runtime.ErrRunning)
 	}
-	if err := c.drop(ctx, old); err != nil {
+	if err := e.drop(ctx, old); err != nil {
 		return "", err
 	}
 	return "", errChanged // the name is free
@@ -143,11 +143,11 @@ func (c *core) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id s
 // drop removes a pod that has no process. The finalizers go last: a pod that others deleted with
 // a grace period, on a node that is off, would stay for ever if its grace period became 0 without
 // them.
-func (c *core) drop(ctx context.Context, pod *core1.Pod) error {
-	if err := c.deletePod(ctx, pod, 0); err != nil || len(pod.Finalizers) == 0 {
+func (e *Engine) drop(ctx context.Context, pod *core1.Pod) error {
+	if err := e.deletePod(ctx, pod, 0); err != nil || len(pod.Finalizers) == 0 {
 		return err
 	}
-	err := c.patch(ctx, pod, "", operation{Op: "remove", Path: "/metadata/finalizers"})
+	err := e.patch(ctx, pod, "", operation{Op: "remove", Path: "/metadata/finalizers"})
 	if notFound(err) {
 		return nil
 	}
@@ -155,21 +155,21 @@ func (c *core) drop(ctx context.Context, pod *core1.Pod) error {
 }
 
 // replace removes a pod that has no process, and creates its successor.
-func (c *core) replace(ctx context.Context, pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) {
+func (e *Engine) replace(ctx context.Context, pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) {
 	next, err := successor(pod, r, started)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.drop(ctx, pod); err != nil {
+	if err := e.drop(ctx, pod); err != nil {
 		return nil, err
 	}
 	for {
-		err = c.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Body(next).Do(ctx).Into(next)
+		err = e.client.Post().Namespace(e.cfg.Namespace).Resource("pods").Body(next).Do(ctx).Into(next)
 		if !apierrors.IsAlreadyExists(err) {
 			return next, err
 		}
 		// The pod is gone once the finalizer is; another one of that name is somebody else's.
-		if now, _, err := c.get(ctx, pod.Name); err == nil && now.UID != pod.UID {
+		if now, _, err := e.get(ctx, pod.Name); err == nil && now.UID != pod.UID {
 			return nil, errChanged
 		}
 		if err := ctx.Err(); err != nil {
@@ -200,18 +200,18 @@ func requireSources(r record) error {
 
 // copyKeeper copies the keeper into the claim, once, and returns its folder there. The name
 // of the folder is a hash of the program, so that pods of an older berth keep theirs.
-func (c *core) copyKeeper() (string, error) {
-	c.keeperLock.Lock()
-	defer c.keeperLock.Unlock()
-	if c.keeperFolder != "" {
-		return c.keeperFolder, nil
+func (e *Engine) copyKeeper() (string, error) {
+	e.keeperLock.Lock()
+	defer e.keeperLock.Unlock()
+	if e.keeperFolder != "" {
+		return e.keeperFolder, nil
 	}
-	program, err := os.ReadFile(c.cfg.Keeper)
+	program, err := os.ReadFile(e.cfg.Keeper)
 	if err != nil {
 		return "", fmt.Errorf("the keeper: %w", err)
 	}
 	folder := filepath.Join("keeper", hash(string(program)))
-	dir := filepath.Join(c.cfg.Volumes, folder)
+	dir := filepath.Join(e.cfg.Volumes, folder)
 	part := filepath.Join(dir, "part")
 	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(part, program, 0o755))
 	if err == nil {
@@ -220,6 +220,6 @@ func (c *core) copyKeeper() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("copy the keeper: %w", err)
 	}
-	c.keeperFolder = folder
+	e.keeperFolder = folder
 	return folder, nil
 }

@@ -40,10 +40,7 @@ type Config struct {
 }
 
 // Engine drives the containers of one store. It is safe for concurrent use.
-type Engine struct{ core *core }
-
-// core holds the state of an Engine.
-type core struct {
+type Engine struct {
 	cfg    Config
 	rest   *rest.Config
 	client *rest.RESTClient
@@ -69,8 +66,8 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 		}
 	}
 	c.RequestsShare, c.TmpSize = cmp.Or(c.RequestsShare, 0.5), cmp.Or(c.TmpSize, 128<<20)
-	e := &Engine{core: &core{cfg: c, log: log, requests: newMetrics(r)}}
-	if err := e.core.connect(c.Kubeconfig); err != nil {
+	e := &Engine{cfg: c, log: log, requests: newMetrics(r)}
+	if err := e.connect(c.Kubeconfig); err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
 	return e, nil
@@ -100,8 +97,8 @@ func (e *Engine) Lacks() []runtime.Capability {
 // Instance returns an id of the cluster, which does not change: a restart of the cluster's
 // programs ends no container.
 func (e *Engine) Instance(ctx context.Context) (id string, err error) {
-	err = e.core.do(ctx, quick, "instance", e.core.cfg.Namespace, func(ctx context.Context) error {
-		id, err = e.core.namespaceUID(ctx)
+	err = e.do(ctx, quick, "instance", e.cfg.Namespace, func(ctx context.Context) error {
+		id, err = e.namespaceUID(ctx)
 		return err
 	})
 	return id, err
@@ -113,24 +110,21 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return err
 }
 
-// Info asks the cluster about itself.
-func (e *Engine) Info(ctx context.Context) (runtime.EngineInfo, error) { return e.core.info(ctx) }
-
 // Info asks a cluster about itself. It needs no Engine, whose store may be closed, and of c only
 // Kubeconfig.
 func Info(ctx context.Context, c Config) (info runtime.EngineInfo, err error) {
-	one := &core{cfg: c, requests: newMetrics(nil)}
+	one := &Engine{cfg: c, requests: newMetrics(nil)}
 	if err := one.connect(c.Kubeconfig); err != nil {
 		return info, fmt.Errorf("kubernetes: %w", err)
 	}
 	defer one.client.Client.CloseIdleConnections()
-	return one.info(ctx)
+	return one.Info(ctx)
 }
 
-// info sums up the nodes that take pods.
-func (c *core) info(ctx context.Context) (info runtime.EngineInfo, err error) {
-	err = c.do(ctx, quick, "info", "cluster", func(ctx context.Context) error {
-		answer, err := c.client.Get().AbsPath("/version").DoRaw(ctx)
+// Info asks the cluster about itself, and sums up the nodes that take pods.
+func (e *Engine) Info(ctx context.Context) (info runtime.EngineInfo, err error) {
+	err = e.do(ctx, quick, "info", "cluster", func(ctx context.Context) error {
+		answer, err := e.client.Get().AbsPath("/version").DoRaw(ctx)
 		if err != nil {
 			return err
 		}
@@ -139,7 +133,7 @@ func (c *core) info(ctx context.Context) (info runtime.EngineInfo, err error) {
 			return err
 		}
 		var nodes core1.NodeList
-		if err := c.client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+		if err := e.client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
 			return err
 		}
 		info = runtime.EngineInfo{
@@ -161,7 +155,7 @@ func (c *core) info(ctx context.Context) (info runtime.EngineInfo, err error) {
 
 // Close closes the idle connections to the cluster.
 func (e *Engine) Close() error {
-	e.core.client.Client.CloseIdleConnections()
+	e.client.Client.CloseIdleConnections()
 	return nil
 }
 

@@ -99,7 +99,7 @@ func (c cluster) output(t *testing.T, n runtime.Name) (text string) {
 }
 
 func testVolume(t *testing.T, c cluster, s runtime.Spec) {
-	volume, extra := filepath.Join(c.core.cfg.Volumes, "v1"), filepath.Join(c.core.cfg.Volumes, "v2")
+	volume, extra := filepath.Join(c.cfg.Volumes, "v1"), filepath.Join(c.cfg.Volumes, "v2")
 	require.NoError(t, os.Mkdir(volume, 0o777))
 	require.NoError(t, os.Mkdir(extra, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(extra, "f"), []byte("shared"), 0o644))
@@ -160,7 +160,7 @@ func testDrained(t *testing.T, c cluster, s runtime.Spec) {
 	require.NoError(t, err)
 	name := c.pod(t, s.Name).Name
 	eviction := fmt.Appendf(nil, `{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, name)
-	request := c.admin.client.Post().Namespace(c.core.cfg.Namespace).Resource("pods").Name(name).SubResource("eviction")
+	request := c.admin.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Name(name).SubResource("eviction")
 	require.NoError(t, request.Body(eviction).Do(t.Context()).Error())
 	enginetest.Until(t, time.Minute, "the end of the deletion", func() bool { return gone(c.pod(t, s.Name)) })
 	end := c.awaitExit(t, s.Name)
@@ -177,15 +177,15 @@ func testDrained(t *testing.T, c cluster, s runtime.Spec) {
 // testKilledWithoutExec kills a container in which no further process can be started.
 func testKilledWithoutExec(t *testing.T, c cluster, s runtime.Spec) {
 	s.StopSignal = "SIGCONT" // the deletion of the pod must not depend on TERM
-	program, err := os.ReadFile(c.core.cfg.Keeper)
+	program, err := os.ReadFile(c.cfg.Keeper)
 	require.NoError(t, err)
-	folder := filepath.Join(c.core.cfg.Volumes, "keeper", "own")
+	folder := filepath.Join(c.cfg.Volumes, "keeper", "own")
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "keeper"), program, 0o755))
-	pod, err := c.core.podOf(t.Context(), s)
+	pod, err := c.podOf(t.Context(), s)
 	require.NoError(t, err)
 	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "keeper/own"
-	require.NoError(t, c.core.post(t.Context(), pod))
+	require.NoError(t, c.post(t.Context(), pod))
 	c.begin(t, s.Name)
 	require.NoError(t, os.Chmod(filepath.Join(folder, "keeper"), 0o644)) // so that an exec of it fails
 	require.NoError(t, c.Kill(t.Context(), s.Name))
@@ -195,9 +195,9 @@ func testKilledWithoutExec(t *testing.T, c cluster, s runtime.Spec) {
 
 // testTakenBack kills a container whose image cannot be pulled.
 func testTakenBack(t *testing.T, c cluster, s runtime.Spec) {
-	image, _ := c.core.images.get(s.Image)
+	image, _ := c.images.get(s.Image)
 	image.ref = image.ref[:len(image.ref)-4] + "0000"
-	c.core.images.put("gone", image)
+	c.images.put("gone", image)
 	s.Image = "gone"
 	_, err := c.Create(t.Context(), s)
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func testTakenBack(t *testing.T, c cluster, s runtime.Spec) {
 	require.True(t, state.StartedAt.IsZero(), "it never ran")
 
 	// A start in progress is taken back by a kill.
-	require.NoError(t, c.core.patch(t.Context(), c.pod(t, s.Name), "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
+	require.NoError(t, c.patch(t.Context(), c.pod(t, s.Name), "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
 	state, err = c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
 	require.True(t, state.Starting)
@@ -217,7 +217,7 @@ func testTakenBack(t *testing.T, c cluster, s runtime.Spec) {
 	require.True(t, gated(c.pod(t, s.Name)))
 
 	// So it is by a removal.
-	require.NoError(t, c.core.patch(t.Context(), c.pod(t, s.Name), "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
+	require.NoError(t, c.patch(t.Context(), c.pod(t, s.Name), "", operation{Op: "remove", Path: "/spec/schedulingGates"}))
 	require.NoError(t, c.Remove(t.Context(), s.Name))
 }
 

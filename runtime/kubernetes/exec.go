@@ -24,8 +24,8 @@ const inputLimit = 5 * time.Second
 // Signal sends a signal to the command of a container. It does nothing if the container does
 // not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
-	return e.core.do(ctx, quick, "signal", describe(n), func(ctx context.Context) error {
-		pod, r, err := e.core.observe(ctx, e.core.podName(n))
+	return e.do(ctx, quick, "signal", describe(n), func(ctx context.Context) error {
+		pod, r, err := e.observe(ctx, e.podName(n))
 		if err != nil {
 			return err
 		}
@@ -36,19 +36,19 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !running(pod) {
 			return nil
 		}
-		return e.core.signal(ctx, pod, name, r.SignalGroup)
+		return e.signal(ctx, pod, name, r.SignalGroup)
 	})
 }
 
 // signal has the keeper in the container of a pod send a signal.
-func (c *core) signal(ctx context.Context, pod *core1.Pod, name string, group bool) error {
+func (e *Engine) signal(ctx context.Context, pod *core1.Pod, name string, group bool) error {
 	command := []string{keeperPath, "signal"}
 	if group {
 		command = append(command, "-group")
 	}
 	var out bytes.Buffer
 	options := &core1.PodExecOptions{Container: serverContainer, Command: append(command, name), Stdout: true, Stderr: true}
-	err := c.stream(ctx, pod, "exec", options, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
+	err := e.stream(ctx, pod, "exec", options, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
 	if err != nil {
 		return fmt.Errorf("%w: the keeper: %w: %s", runtime.ErrUnavailable, err, out.String())
 	}
@@ -58,8 +58,8 @@ func (c *core) signal(ctx context.Context, pod *core1.Pod, name string, group bo
 // Input writes to the standard input of a container, and returns when the node has accepted
 // all of it. It attaches only the input, which stays open afterwards.
 func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
-	return e.core.do(ctx, quick, "input", "container "+containerID, func(ctx context.Context) error {
-		pod, _, err := e.core.getByID(ctx, containerID)
+	return e.do(ctx, quick, "input", "container "+containerID, func(ctx context.Context) error {
+		pod, _, err := e.getByID(ctx, containerID)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 		if tty { // a terminal has one stream for both directions
 			streams.Stdout = io.Discard
 		}
-		err = e.core.stream(limited, pod, "attach", options, streams)
+		err = e.stream(limited, pod, "attach", options, streams)
 		if err != nil && ctx.Err() == nil && limited.Err() != nil {
 			return runtime.ErrInputFull
 		}
@@ -99,8 +99,8 @@ const resizeTime = 200 * time.Millisecond
 // Resize sets the size of the terminal of a container. It does nothing if the container has
 // none.
 func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows uint) error {
-	return e.core.do(ctx, quick, "resize", "container "+containerID, func(ctx context.Context) error {
-		pod, _, err := e.core.getByID(ctx, containerID)
+	return e.do(ctx, quick, "resize", "container "+containerID, func(ctx context.Context) error {
+		pod, _, err := e.getByID(ctx, containerID)
 		switch {
 		case err != nil:
 			return err
@@ -113,7 +113,7 @@ func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows u
 		defer cancel()
 		size := &oneSize{size: &remotecommand.TerminalSize{Width: uint16(min(columns, math.MaxUint16)), Height: uint16(min(rows, math.MaxUint16))}, cancel: cancel, done: limited.Done()}
 		options := &core1.PodAttachOptions{Container: serverContainer, TTY: true, Stdout: true}
-		err = e.core.stream(limited, pod, "attach", options, remotecommand.StreamOptions{Stdout: io.Discard, Tty: true, TerminalSizeQueue: size})
+		err = e.stream(limited, pod, "attach", options, remotecommand.StreamOptions{Stdout: io.Discard, Tty: true, TerminalSizeQueue: size})
 		if ctx.Err() == nil && limited.Err() != nil {
 			return nil // it was sent
 		}
@@ -140,8 +140,8 @@ func (q *oneSize) Next() *remotecommand.TerminalSize {
 }
 
 // getByID returns the pod of the current run of a container, as observe does.
-func (c *core) getByID(ctx context.Context, containerID string) (*core1.Pod, record, error) {
-	pod, r, err := c.observe(ctx, podOfID(containerID))
+func (e *Engine) getByID(ctx context.Context, containerID string) (*core1.Pod, record, error) {
+	pod, r, err := e.observe(ctx, podOfID(containerID))
 	if pod != nil && r.ContainerID != containerID {
 		err = runtime.ErrNotFound
 	}
@@ -149,9 +149,9 @@ func (c *core) getByID(ctx context.Context, containerID string) (*core1.Pod, rec
 }
 
 // stream connects streams to the container of a pod, by exec or by attach.
-func (c *core) stream(ctx context.Context, pod *core1.Pod, kind string, options apiruntime.Object, streams remotecommand.StreamOptions) error {
-	url := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource(kind).VersionedParams(options, c.parameters).URL()
-	executor, err := remotecommand.NewWebSocketExecutor(c.rest, http.MethodGet, url.String())
+func (e *Engine) stream(ctx context.Context, pod *core1.Pod, kind string, options apiruntime.Object, streams remotecommand.StreamOptions) error {
+	url := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource(kind).VersionedParams(options, e.parameters).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(e.rest, http.MethodGet, url.String())
 	if err != nil {
 		return err
 	}

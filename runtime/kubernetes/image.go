@@ -68,29 +68,29 @@ func (i *imageCache) drop(ref string) {
 // ImageID returns the digest to which ref was resolved by the last Pull; empty if there was
 // none since berth started.
 func (e *Engine) ImageID(_ context.Context, ref string) (string, error) {
-	image, _ := e.core.images.get(ref)
+	image, _ := e.images.get(ref)
 	return image.digest, nil
 }
 
 // Pull resolves ref in its registry. A node pulls the image at the start of a container, with
 // the same credentials. There is no progress to report.
 func (e *Engine) Pull(ctx context.Context, ref string, a runtime.Auth, _ func(runtime.Progress)) error {
-	return e.core.do(ctx, listed, "pull", ref, func(ctx context.Context) error {
-		image, err := e.core.resolve(ctx, ref, a)
+	return e.do(ctx, listed, "pull", ref, func(ctx context.Context) error {
+		image, err := e.resolve(ctx, ref, a)
 		if err != nil {
 			return err
 		}
 		if a != (runtime.Auth{}) {
-			if image.secret, err = e.core.keepCredentials(ctx, a); err != nil {
+			if image.secret, err = e.keepCredentials(ctx, a); err != nil {
 				return err
 			}
 		}
-		e.core.images.put(ref, image)
+		e.images.put(ref, image)
 		return nil
 	})
 }
 
-func (c *core) resolve(ctx context.Context, ref string, a runtime.Auth) (image resolved, err error) {
+func (e *Engine) resolve(ctx context.Context, ref string, a runtime.Auth) (image resolved, err error) {
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
 		return image, fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
@@ -100,7 +100,7 @@ func (c *core) resolve(ctx context.Context, ref string, a runtime.Auth) (image r
 	if err != nil {
 		return image, fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
 	}
-	repository.PlainHTTP = slices.Contains(c.cfg.PlainHTTP, host) || isLoopback(host)
+	repository.PlainHTTP = slices.Contains(e.cfg.PlainHTTP, host) || isLoopback(host)
 	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
 	if a != (runtime.Auth{}) {
 		if !strings.EqualFold(host, a.Host) {
@@ -167,7 +167,7 @@ const mediaTypeList = "application/vnd.docker.distribution.manifest.list.v2+json
 // RemoveImage forgets to which digest ref was resolved. The nodes themselves remove the images
 // that no pod needs.
 func (e *Engine) RemoveImage(_ context.Context, _, ref string) error {
-	e.core.images.drop(ref)
+	e.images.drop(ref)
 	return nil
 }
 
@@ -205,7 +205,7 @@ func registryError(err error) error {
 
 // keepCredentials stores credentials in a Secret, and returns its name. Pods name the Secret of
 // the credentials that their image was resolved with.
-func (c *core) keepCredentials(ctx context.Context, a runtime.Auth) (string, error) {
+func (e *Engine) keepCredentials(ctx context.Context, a runtime.Auth) (string, error) {
 	type entry struct {
 		Username string `json:"username"`
 		Password string `json:"password"`
@@ -220,13 +220,13 @@ func (c *core) keepCredentials(ctx context.Context, a runtime.Auth) (string, err
 	}
 	secret := &core1.Secret{
 		ObjectMeta: meta.ObjectMeta{
-			Name:   "berth-" + hash(c.cfg.StoreID)[:8] + "-registry-" + hash(c.cfg.StoreID+string(config)),
-			Labels: map[string]string{labelStore: hash(c.cfg.StoreID)},
+			Name:   "berth-" + hash(e.cfg.StoreID)[:8] + "-registry-" + hash(e.cfg.StoreID+string(config)),
+			Labels: map[string]string{labelStore: hash(e.cfg.StoreID)},
 		},
 		Type: core1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{core1.DockerConfigJsonKey: config},
 	}
-	err = c.client.Post().Namespace(c.cfg.Namespace).Resource("secrets").Body(secret).Do(ctx).Error()
+	err = e.client.Post().Namespace(e.cfg.Namespace).Resource("secrets").Body(secret).Do(ctx).Error()
 	if apierrors.IsAlreadyExists(err) {
 		err = nil
 	}

@@ -13,17 +13,17 @@ import (
 // Kill sends SIGKILL and returns after the container's exit. It does nothing if the container
 // does not run or does not exist. A start in progress is taken back.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
-	err := e.core.do(ctx, ending, "kill", describe(n), func(ctx context.Context) error {
-		pod, r, err := e.core.observe(ctx, e.core.podName(n))
+	err := e.do(ctx, ending, "kill", describe(n), func(ctx context.Context) error {
+		pod, r, err := e.observe(ctx, e.podName(n))
 		switch {
 		case err != nil:
 			return err
 		case gated(pod) || ended(pod):
 			return nil
 		case !running(pod):
-			return e.core.takeBack(ctx, pod, r)
+			return e.takeBack(ctx, pod, r)
 		}
-		return e.core.kill(ctx, pod)
+		return e.kill(ctx, pod)
 	})
 	if notFound(err) {
 		return nil
@@ -33,20 +33,20 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 
 // kill ends a pod that runs. An exec needs a process in the container: where the container
 // has no room for one, the pod is deleted, which loses its log.
-func (c *core) kill(ctx context.Context, pod *core1.Pod) error {
-	if err := c.signal(ctx, pod, "SIGKILL", false); err != nil {
-		c.log.Warn("an exec could not kill a container: its pod is deleted", "pod", pod.Name, "err", err)
-		return c.end(ctx, pod)
+func (e *Engine) kill(ctx context.Context, pod *core1.Pod) error {
+	if err := e.signal(ctx, pod, "SIGKILL", false); err != nil {
+		e.log.Warn("an exec could not kill a container: its pod is deleted", "pod", pod.Name, "err", err)
+		return e.end(ctx, pod)
 	}
-	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
 }
 
 // Remove removes a container that does not run. A start in progress is taken back. It does nothing if the container does not
 // exist. Host directories that it mounts stay.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
-	err := e.core.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
-		return e.core.retry(ctx, func() error {
-			pod, _, err := e.core.observe(ctx, e.core.podName(n))
+	err := e.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
+		return e.retry(ctx, func() error {
+			pod, _, err := e.observe(ctx, e.podName(n))
 			if err != nil {
 				return err
 			}
@@ -54,14 +54,14 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 				return runtime.ErrRunning
 			}
 			if !gated(pod) { // a start in progress
-				if err := e.core.end(ctx, pod); err != nil {
+				if err := e.end(ctx, pod); err != nil {
 					return err
 				}
 			}
-			if err := e.core.drop(ctx, pod); err != nil {
+			if err := e.drop(ctx, pod); err != nil {
 				return err
 			}
-			return e.core.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil, nil })
+			return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil, nil })
 		})
 	})
 	if notFound(err) {
@@ -72,21 +72,21 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 
 // Update changes the limits of a container, running or not. 0 leaves a limit unchanged.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
-	return e.core.do(ctx, ending, "update", describe(n), func(ctx context.Context) error {
-		return e.core.retry(ctx, func() error {
-			pod, r, err := e.core.observe(ctx, e.core.podName(n))
+	return e.do(ctx, ending, "update", describe(n), func(ctx context.Context) error {
+		return e.retry(ctx, func() error {
+			pod, r, err := e.observe(ctx, e.podName(n))
 			if err != nil {
 				return err
 			}
 			if err := requireLive(l); err != nil {
 				return err
 			}
-			return e.core.update(ctx, pod, r, l)
+			return e.update(ctx, pod, r, l)
 		})
 	})
 }
 
-func (c *core) update(ctx context.Context, pod *core1.Pod, r record, l runtime.Live) error {
+func (e *Engine) update(ctx context.Context, pod *core1.Pod, r record, l runtime.Live) error {
 	live := rounded(runtime.Live{Memory: cmp.Or(l.Memory, r.Live.Memory), CPU: cmp.Or(l.CPU, r.Live.CPU)})
 	if live == r.Live {
 		return nil
@@ -95,17 +95,17 @@ func (c *core) update(ctx context.Context, pod *core1.Pod, r record, l runtime.L
 		return fmt.Errorf("%w: a limit cannot be added to a container", runtime.ErrInvalid)
 	}
 	if !ended(pod) {
-		want := c.resources(live)
+		want := e.resources(live)
 		now := pod.Spec.Containers[0].Resources // a resize can change nothing else
 		for name, limit := range now.Limits {
 			if name == core1.ResourceEphemeralStorage {
 				want.Limits[name], want.Requests[name] = limit, now.Requests[name]
 			}
 		}
-		if err := c.patch(ctx, pod, "resize", operation{"replace", "/spec/containers/0/resources", want}); err != nil {
+		if err := e.patch(ctx, pod, "resize", operation{"replace", "/spec/containers/0/resources", want}); err != nil {
 			return err
 		}
-		if err := c.awaitResize(ctx, pod, want); err != nil {
+		if err := e.awaitResize(ctx, pod, want); err != nil {
 			return err
 		}
 	}
@@ -115,12 +115,12 @@ func (c *core) update(ctx context.Context, pod *core1.Pod, r record, l runtime.L
 		return err
 	}
 	change := []operation{{"replace", "/metadata/annotations/berth.io~1record", text}}
-	return c.patch(ctx, pod, "", change...)
+	return e.patch(ctx, pod, "", change...)
 }
 
 // awaitResize waits until the node has applied new limits to a pod that runs.
-func (c *core) awaitResize(ctx context.Context, pod *core1.Pod, want core1.ResourceRequirements) error {
-	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) {
+func (e *Engine) awaitResize(ctx context.Context, pod *core1.Pod, want core1.ResourceRequirements) error {
+	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) {
 		if now == nil {
 			return false, runtime.ErrNotFound
 		}

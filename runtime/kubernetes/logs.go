@@ -27,21 +27,21 @@ const maxPart = 16 << 10
 // A stream that ends without an error does not mean an exit: the kubelet may have been
 // restarted. If the run continues, Logs returns ErrUnavailable.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
-	pod, err := e.core.podOfRun(ctx, t)
+	pod, err := e.podOfRun(ctx, t)
 	if err != nil || pod == nil {
 		return err
 	}
-	stream, done := e.core.followers.add(ctx, pod.UID)
+	stream, done := e.followers.add(ctx, pod.UID)
 	defer done()
-	err = e.core.readLog(stream, pod, !t.Ended, since, each)
+	err = e.readLog(stream, pod, !t.Ended, since, each)
 	if stopped := stream.Err() != nil && ctx.Err() == nil; !stopped && (err != nil || t.Ended) {
 		return err
 	}
-	now, err := e.core.podOfRun(ctx, t)
+	now, err := e.podOfRun(ctx, t)
 	if err == nil && now != nil && !ended(now) {
 		// The stream ends slightly before the kubelet reports the exit.
-		err = e.core.do(ctx, quick, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
-			return e.core.await(ctx, now, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+		err = e.do(ctx, quick, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
+			return e.await(ctx, now, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
 		})
 	}
 	if notFound(err) {
@@ -93,9 +93,9 @@ func (f *followers) stop(pod types.UID) {
 
 // podOfRun returns the pod of a run; nil if the run has no output: it was not started, or
 // another run has followed it.
-func (c *core) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod, err error) {
-	err = c.do(ctx, listed, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
-		if pod, _, err = c.getByID(ctx, t.ContainerID); err != nil {
+func (e *Engine) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod, err error) {
+	err = e.do(ctx, listed, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
+		if pod, _, err = e.getByID(ctx, t.ContainerID); err != nil {
 			return err
 		}
 		if gated(pod) || pod.Annotations[annotationEnd] != "" { // the log is lost with its node
@@ -103,7 +103,7 @@ func (c *core) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod, 
 			return nil
 		}
 		// The kubelet refuses the log of a container that does not exist yet.
-		err := c.await(ctx, pod, func(now *core1.Pod) (bool, error) {
+		err := e.await(ctx, pod, func(now *core1.Pod) (bool, error) {
 			if now == nil {
 				return false, runtime.ErrNotFound
 			}
@@ -119,13 +119,13 @@ func (c *core) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod, 
 }
 
 // readLog reads one stream to its end.
-func (c *core) readLog(ctx context.Context, pod *core1.Pod, follow bool, since time.Time, each func(runtime.Line) error) error {
+func (e *Engine) readLog(ctx context.Context, pod *core1.Pod, follow bool, since time.Time, each func(runtime.Line) error) error {
 	options := &core1.PodLogOptions{Container: serverContainer, Follow: follow, Timestamps: true}
 	if !since.IsZero() { // the parameter has whole seconds
 		options.SinceTime = &meta.Time{Time: since.Truncate(time.Second)}
 	}
-	stream, err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
-		VersionedParams(options, c.parameters).Stream(ctx)
+	stream, err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
+		VersionedParams(options, e.parameters).Stream(ctx)
 	if err == nil {
 		defer stream.Close()
 		err = readLines(stream, pod.Spec.Containers[0].TTY, func(l runtime.Line) error {

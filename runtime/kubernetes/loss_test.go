@@ -92,7 +92,7 @@ func startLoss(t *testing.T) *loss {
 	report := l.listen(t)
 	for i := range 3 {
 		w := &writer{name: runtime.Name{ID: fmt.Sprint("writer", i), Role: runtime.Server}, wake: make(chan struct{}, 1)}
-		w.volume = filepath.Join(l.core.cfg.Volumes, w.name.ID)
+		w.volume = filepath.Join(l.cfg.Volumes, w.name.ID)
 		require.NoError(t, os.Mkdir(w.volume, 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(w.volume, "writer"), text, 0o755))
 		_, err := l.Create(t.Context(), runtime.Spec{

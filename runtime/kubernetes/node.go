@@ -70,12 +70,12 @@ func (r *readyNodes) forget(name string) {
 }
 
 // reachOfNode returns the reach of a node.
-func (c *core) reachOfNode(ctx context.Context, name string) (reach, error) {
-	if c.ready.fresh(name) {
+func (e *Engine) reachOfNode(ctx context.Context, name string) (reach, error) {
+	if e.ready.fresh(name) {
 		return nodeReady, nil
 	}
 	node := &core1.Node{}
-	err := c.client.Get().Resource("nodes").Name(name).Do(ctx).Into(node)
+	err := e.client.Get().Resource("nodes").Name(name).Do(ctx).Into(node)
 	switch {
 	case apierrors.IsNotFound(err):
 		node = nil
@@ -84,7 +84,7 @@ func (c *core) reachOfNode(ctx context.Context, name string) (reach, error) {
 	}
 	r := reachOf(node)
 	if r == nodeReady {
-		c.ready.put(name)
+		e.ready.put(name)
 	}
 	return r, nil
 }
@@ -92,8 +92,8 @@ func (c *core) reachOfNode(ctx context.Context, name string) (reach, error) {
 // observe returns a pod of this store, as get does. If the pod may have a process on a node that
 // is silent, it returns ErrLost with the pod. If that node is fenced, it first records the end
 // of the run in the pod, so that the state follows from the pod alone from then on.
-func (c *core) observe(ctx context.Context, name string) (*core1.Pod, record, error) {
-	pod, r, err := c.get(ctx, name)
+func (e *Engine) observe(ctx context.Context, name string) (*core1.Pod, record, error) {
+	pod, r, err := e.get(ctx, name)
 	if err != nil || pod.Spec.NodeName == "" || containerState(pod).Terminated != nil || pod.Annotations[annotationEnd] != "" {
 		return pod, r, err
 	}
@@ -103,7 +103,7 @@ func (c *core) observe(ctx context.Context, name string) (*core1.Pod, record, er
 	case ended(pod):
 		return pod, r, nil
 	default:
-		if at, err = c.reachOfNode(ctx, pod.Spec.NodeName); err != nil {
+		if at, err = e.reachOfNode(ctx, pod.Spec.NodeName); err != nil {
 			return nil, r, err
 		}
 	}
@@ -111,7 +111,7 @@ func (c *core) observe(ctx context.Context, name string) (*core1.Pod, record, er
 	case nodeSilent:
 		err = fmt.Errorf("%w: node %s", runtime.ErrLost, pod.Spec.NodeName)
 	case nodeFenced:
-		err = c.fence(ctx, pod)
+		err = e.fence(ctx, pod)
 	}
 	return pod, r, err
 }
@@ -137,13 +137,13 @@ func awaitTaints(ctx context.Context, pod *core1.Pod) error {
 
 // fence records the end of a pod whose node is fenced, and deletes the pod: the node must not
 // start it when it comes back. Its log is lost with the node.
-func (c *core) fence(ctx context.Context, pod *core1.Pod) error {
+func (e *Engine) fence(ctx context.Context, pod *core1.Pod) error {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
-	if err := c.patch(ctx, pod, "", operation{"add", "/metadata/annotations/berth.io~1ended", now}); err != nil {
+	if err := e.patch(ctx, pod, "", operation{"add", "/metadata/annotations/berth.io~1ended", now}); err != nil {
 		return err
 	}
 	pod.Annotations[annotationEnd] = now
-	c.log.Warn("a container ended with its node", "pod", pod.Name, "node", pod.Spec.NodeName)
-	c.followers.stop(pod.UID)
-	return c.deletePod(ctx, pod, 0)
+	e.log.Warn("a container ended with its node", "pod", pod.Name, "node", pod.Spec.NodeName)
+	e.followers.stop(pod.UID)
+	return e.deletePod(ctx, pod, 0)
 }

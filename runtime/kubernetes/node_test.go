@@ -81,7 +81,7 @@ func TestAReadyNodeIsAskedOnce(t *testing.T) {
 // startedPod returns a pod of a run on a node, whose container has a state.
 func startedPod(t *testing.T, s core1.ContainerState) *core1.Pod {
 	t.Helper()
-	pod, err := testCore().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
+	pod, err := testEngine().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
 	require.NoError(t, err)
 	pod.Annotations[annotationStart] = begun.Format(time.RFC3339Nano)
 	pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, "n1"
@@ -128,7 +128,7 @@ func TestInterruptedRuns(t *testing.T) {
 		"evicted because it used up its own room":   {failed(startedPod(t, exited(137, "Error")), "Evicted"), false, 137},
 		"ended by the garbage collector of its pod": {failed(disrupted(startedPod(t, runs), "DeletionByPodGC"), ""), true, killed},
 	} {
-		r, ours := testCore().recordOf(test.pod)
+		r, ours := testEngine().recordOf(test.pod)
 		require.True(t, ours)
 		s := state(test.pod, r)
 		require.False(t, s.Running || s.Starting, what)
@@ -139,7 +139,7 @@ func TestInterruptedRuns(t *testing.T) {
 
 		next, err := successor(test.pod, r, time.Time{})
 		require.NoError(t, err)
-		r, _ = testCore().recordOf(next)
+		r, _ = testEngine().recordOf(next)
 		inherited := state(next, r)
 		require.Equal(t, test.want, inherited.Interrupted, what)
 		require.Empty(t, next.Annotations[annotationEnd], what)
@@ -156,20 +156,20 @@ func TestDeletedBeforeItRan(t *testing.T) {
 	for _, node := range []string{"", "n2"} {
 		pod := disrupted(startedPod(t, waits), "DeletionByTaintManager")
 		pod.Spec.NodeName, pod.Status.Phase = node, core1.PodPending
-		r, _ := testCore().recordOf(pod)
+		r, _ := testEngine().recordOf(pod)
 		r.Last = &run{StartedAt: begun.Add(-time.Hour), FinishedAt: begun, Interrupted: true}
 		require.True(t, state(pod, r).Starting)
-		require.ErrorIs(t, testCore().startResult(t.Context(), pod, r), runtime.ErrStarting)
+		require.ErrorIs(t, testEngine().startResult(t.Context(), pod, r), runtime.ErrStarting)
 
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &zero
 		require.True(t, ended(pod))
 		s := state(pod, r)
 		require.False(t, s.Starting)
 		require.Equal(t, r.Last.StartedAt, s.StartedAt, "the start is still to happen")
-		require.ErrorIs(t, testCore().startResult(t.Context(), pod, r), errChanged, "it begins again")
+		require.ErrorIs(t, testEngine().startResult(t.Context(), pod, r), errChanged, "it begins again")
 		next, err := successor(pod, r, begun.Add(time.Second))
 		require.NoError(t, err)
-		after, _ := testCore().recordOf(next)
+		after, _ := testEngine().recordOf(next)
 		require.Equal(t, r.Last, after.Last)
 	}
 }
@@ -193,14 +193,14 @@ func TestAPodOfAFencedNodeIsReplacedLater(t *testing.T) {
 
 func TestStartGoesOn(t *testing.T) {
 	pod := startedPod(t, core1.ContainerState{})
-	r, _ := testCore().recordOf(pod)
+	r, _ := testEngine().recordOf(pod)
 	pod.Spec.NodeName, pod.Status.ContainerStatuses = "", nil
-	require.ErrorContains(t, testCore().startResult(t.Context(), pod, r), "no node was chosen yet")
+	require.ErrorContains(t, testEngine().startResult(t.Context(), pod, r), "no node was chosen yet")
 	pod.Spec.NodeName = "n1"
-	require.ErrorContains(t, testCore().startResult(t.Context(), pod, r), "node n1 pulls the image")
+	require.ErrorContains(t, testEngine().startResult(t.Context(), pod, r), "node n1 pulls the image")
 	require.True(t, state(pod, r).Starting)
-	require.NoError(t, testCore().startResult(t.Context(), startedPod(t, runs), r))
-	require.NoError(t, testCore().startResult(t.Context(), startedPod(t, exited(0, "Completed")), r))
+	require.NoError(t, testEngine().startResult(t.Context(), startedPod(t, runs), r))
+	require.NoError(t, testEngine().startResult(t.Context(), startedPod(t, exited(0, "Completed")), r))
 }
 
 func TestFollowersOfAPodAreStopped(t *testing.T) {

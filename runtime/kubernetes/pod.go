@@ -58,9 +58,9 @@ func lacking(c runtime.Capability) error {
 
 // build returns the pod of a container's first run, with the gate. It alone decides what a
 // container may do, in the same way for both roles.
-func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod, error) {
+func (e *Engine) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod, error) {
 	r := record{
-		ID: s.Name.ID, Role: string(s.Name.Role), ContainerID: c.newContainerID(s.Name), ImageID: image.digest, SpecHash: s.SpecHash,
+		ID: s.Name.ID, Role: string(s.Name.Role), ContainerID: e.newContainerID(s.Name), ImageID: image.digest, SpecHash: s.SpecHash,
 		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live), StopSignal: cmp.Or(s.StopSignal, image.config.StopSignal), StopTimeout: wholeSeconds(s.StopTimeout),
 		SignalGroup: s.SignalGroup, User: cmp.Or(s.User, image.config.User), Labels: s.Labels,
 	}
@@ -77,7 +77,7 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("%w: the image has no command of its own", runtime.ErrBadCommand)
 	}
-	server, err := c.container(s, image, keeper)
+	server, err := e.container(s, image, keeper)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 	}
 	pod := &core1.Pod{
 		ObjectMeta: meta.ObjectMeta{
-			Name: c.podName(s.Name), Labels: map[string]string{labelStore: hash(c.cfg.StoreID)},
+			Name: e.podName(s.Name), Labels: map[string]string{labelStore: hash(e.cfg.StoreID)},
 			Annotations: map[string]string{annotationRecord: text}, Finalizers: []string{finalizer},
 		},
 		Spec: core1.PodSpec{
@@ -102,7 +102,7 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 			Tolerations:                   tolerations(),
 			Containers:                    []core1.Container{server},
 			Volumes: []core1.Volume{{Name: volumesName, VolumeSource: core1.VolumeSource{
-				PersistentVolumeClaim: &core1.PersistentVolumeClaimVolumeSource{ClaimName: c.cfg.Claim},
+				PersistentVolumeClaim: &core1.PersistentVolumeClaimVolumeSource{ClaimName: e.cfg.Claim},
 			}}},
 		},
 	}
@@ -111,7 +111,7 @@ func (c *core) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod,
 	if image.secret != "" {
 		pod.Spec.ImagePullSecrets = []core1.LocalObjectReference{{Name: image.secret}}
 	}
-	c.memoryVolumes(pod, s)
+	e.memoryVolumes(pod, s)
 	if s.MachineID != "" && !s.ReadOnlyRoot {
 		identify(pod, s.MachineID)
 	}
@@ -144,7 +144,7 @@ func tolerations() []core1.Toleration {
 	}
 }
 
-func (c *core) container(s runtime.Spec, image resolved, keeper string) (core1.Container, error) {
+func (e *Engine) container(s runtime.Spec, image resolved, keeper string) (core1.Container, error) {
 	no := false
 	server := core1.Container{
 		Name:            serverContainer,
@@ -154,7 +154,7 @@ func (c *core) container(s runtime.Spec, image resolved, keeper string) (core1.C
 		WorkingDir:      s.Workdir,
 		TTY:             s.TTY,
 		Stdin:           s.Name.Role == runtime.Server, // for the console; it stays open when a writer disconnects
-		Resources:       c.resources(s.Live),
+		Resources:       e.resources(s.Live),
 		SecurityContext: &core1.SecurityContext{
 			AllowPrivilegeEscalation: &no,
 			ReadOnlyRootFilesystem:   &s.ReadOnlyRoot,
@@ -167,7 +167,7 @@ func (c *core) container(s runtime.Spec, image resolved, keeper string) (core1.C
 		server.Env = append(server.Env, core1.EnvVar{Name: name, Value: literal(value)})
 	}
 	for _, m := range s.Mounts {
-		path, err := c.subPath(m.Source)
+		path, err := e.subPath(m.Source)
 		if err != nil {
 			return server, err
 		}
@@ -225,10 +225,10 @@ func setUser(c *core1.SecurityContext, user string) error {
 }
 
 // subPath returns the path in the claim of a directory of the host.
-func (c *core) subPath(source string) (string, error) {
-	path, err := filepath.Rel(c.cfg.Volumes, source)
+func (e *Engine) subPath(source string) (string, error) {
+	path, err := filepath.Rel(e.cfg.Volumes, source)
 	if err != nil || !filepath.IsLocal(path) || path == "." {
-		return "", fmt.Errorf("%w: %s is not in the directory of the volumes, %s", lacking(runtime.CanMountHost), source, c.cfg.Volumes)
+		return "", fmt.Errorf("%w: %s is not in the directory of the volumes, %s", lacking(runtime.CanMountHost), source, e.cfg.Volumes)
 	}
 	return path, nil
 }
@@ -241,21 +241,21 @@ func rounded(l runtime.Live) runtime.Live {
 
 // resources returns limits, and the requests that follow from them. A request that is not
 // below its limit would give the pod another quality of service, which a resize may not change.
-func (c *core) resources(l runtime.Live) core1.ResourceRequirements {
+func (e *Engine) resources(l runtime.Live) core1.ResourceRequirements {
 	// A pod without a request would be the first that a node evicts.
 	requests := core1.ResourceList{core1.ResourceMemory: *resource.NewQuantity(minMemory, resource.BinarySI)}
 	limits := core1.ResourceList{}
 	if l.Memory > 0 {
 		limits[core1.ResourceMemory] = *resource.NewQuantity(l.Memory, resource.BinarySI)
-		requests[core1.ResourceMemory] = *resource.NewQuantity(int64(float64(l.Memory)*c.cfg.RequestsShare), resource.BinarySI)
+		requests[core1.ResourceMemory] = *resource.NewQuantity(int64(float64(l.Memory)*e.cfg.RequestsShare), resource.BinarySI)
 	}
 	if l.CPU > 0 {
 		milli := max(int64(math.Ceil(l.CPU*1000-1e-6)), 1)
 		limits[core1.ResourceCPU] = *resource.NewMilliQuantity(milli, resource.DecimalSI)
-		requests[core1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(milli)*c.cfg.RequestsShare), resource.DecimalSI)
+		requests[core1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(milli)*e.cfg.RequestsShare), resource.DecimalSI)
 	}
-	if c.cfg.RootLimit != nil && c.cfg.RootLimit() > 0 { // a node ends a pod that writes more
-		limits[core1.ResourceEphemeralStorage] = *resource.NewQuantity(c.cfg.RootLimit(), resource.BinarySI)
+	if e.cfg.RootLimit != nil && e.cfg.RootLimit() > 0 { // a node ends a pod that writes more
+		limits[core1.ResourceEphemeralStorage] = *resource.NewQuantity(e.cfg.RootLimit(), resource.BinarySI)
 		requests[core1.ResourceEphemeralStorage] = resource.Quantity{} // otherwise it would be the limit
 	}
 	return core1.ResourceRequirements{Limits: limits, Requests: requests}
@@ -263,7 +263,7 @@ func (c *core) resources(l runtime.Live) core1.ResourceRequirements {
 
 // memoryVolumes adds file systems in memory: /dev/shm of a certain size, and what is writable
 // beside a read-only root.
-func (c *core) memoryVolumes(pod *core1.Pod, s runtime.Spec) {
+func (e *Engine) memoryVolumes(pod *core1.Pod, s runtime.Spec) {
 	add := func(name, path string, size int64) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, core1.Volume{Name: name, VolumeSource: core1.VolumeSource{
 			EmptyDir: &core1.EmptyDirVolumeSource{Medium: core1.StorageMediumMemory, SizeLimit: resource.NewQuantity(size, resource.BinarySI)},
@@ -283,7 +283,7 @@ func (c *core) memoryVolumes(pod *core1.Pod, s runtime.Spec) {
 			mounted = mounted || m.Target == "/"+dir
 		}
 		if !mounted {
-			add(dir, "/"+dir, c.cfg.TmpSize)
+			add(dir, "/"+dir, e.cfg.TmpSize)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"berth/runtime"
 )
 
-func testCore() *core {
-	return &core{cfg: Config{Namespace: "servers", StoreID: "store", Claim: "volumes", Volumes: "/volumes", RequestsShare: 0.5, TmpSize: 1 << 20}}
+func testEngine() *Engine {
+	return &Engine{cfg: Config{Namespace: "servers", StoreID: "store", Claim: "volumes", Volumes: "/volumes", RequestsShare: 0.5, TmpSize: 1 << 20}}
 }
 
 func testSpec() runtime.Spec {
@@ -32,7 +32,7 @@ func TestBuildConfinesEveryContainer(t *testing.T) {
 	for _, role := range []runtime.Role{runtime.Server, runtime.Install} {
 		s := testSpec()
 		s.Name.Role = role
-		pod, err := testCore().build(s, resolved{digest: "sha256:1", ref: "img@sha256:1", secret: "pull"}, "keeper/1")
+		pod, err := testEngine().build(s, resolved{digest: "sha256:1", ref: "img@sha256:1", secret: "pull"}, "keeper/1")
 		require.NoError(t, err)
 		server := pod.Spec.Containers[0]
 		require.False(t, *pod.Spec.AutomountServiceAccountToken)
@@ -51,7 +51,7 @@ func TestBuildConfinesEveryContainer(t *testing.T) {
 }
 
 func TestBuildCarriesTheSpec(t *testing.T) {
-	pod, err := testCore().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1", secret: "pull"}, "keeper/1")
+	pod, err := testEngine().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1", secret: "pull"}, "keeper/1")
 	require.NoError(t, err)
 	server := pod.Spec.Containers[0]
 	require.Less(t, len(pod.Name), 64)
@@ -70,14 +70,14 @@ func TestBuildCarriesTheSpec(t *testing.T) {
 	require.True(t, *server.SecurityContext.ReadOnlyRootFilesystem)
 	require.Len(t, pod.Spec.Volumes, 4, "the claim, /dev/shm, /tmp and /run")
 
-	r, ours := testCore().recordOf(pod)
+	r, ours := testEngine().recordOf(pod)
 	require.True(t, ours)
 	require.Equal(t, testSpec().Name, r.name())
 	require.Equal(t, testSpec().Labels, r.Labels)
 	require.Equal(t, 2*time.Second, state(pod, r).StopTimeout)
 	require.InDelta(t, 0.333333333, r.Live.CPU, 1e-12)
 	require.Equal(t, pod.Name, podOfID(r.ContainerID))
-	other := testCore()
+	other := testEngine()
 	other.cfg.StoreID = "another"
 	_, ours = other.recordOf(pod)
 	require.False(t, ours)
@@ -85,7 +85,7 @@ func TestBuildCarriesTheSpec(t *testing.T) {
 
 // TestBuildOfTheImage: what a spec leaves out is the image's.
 func TestBuildOfTheImage(t *testing.T) {
-	c := testCore()
+	c := testEngine()
 	c.cfg.RootLimit = func() int64 { return 1 << 30 }
 	s := testSpec()
 	s.Command, s.User, s.StopSignal, s.ReadOnlyRoot, s.MachineID = nil, "", "", false, "0123456789abcdef"
@@ -118,13 +118,13 @@ func TestBuildRefuses(t *testing.T) {
 	} {
 		s := testSpec()
 		change(&s)
-		_, err := testCore().build(s, resolved{}, "keeper/1")
+		_, err := testEngine().build(s, resolved{}, "keeper/1")
 		require.ErrorIs(t, err, runtime.ErrInvalid, what)
 	}
 }
 
 func TestSuccessorInheritsTheRecord(t *testing.T) {
-	c := testCore()
+	c := testEngine()
 	pod, err := c.build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
 	require.NoError(t, err)
 	first := time.Date(2026, 11, 26, 12, 0, 0, 123456789, time.UTC)

@@ -64,11 +64,11 @@ func (r record) text() (string, error) {
 }
 
 // recordOf returns the record of a pod. It reports false for a pod of another store.
-func (c *core) recordOf(pod *core1.Pod) (r record, ours bool) {
-	if pod.Labels[labelStore] != hash(c.cfg.StoreID) || json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &r) != nil {
+func (e *Engine) recordOf(pod *core1.Pod) (r record, ours bool) {
+	if pod.Labels[labelStore] != hash(e.cfg.StoreID) || json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &r) != nil {
 		return r, false
 	}
-	return r, c.podName(r.name()) == pod.Name
+	return r, e.podName(r.name()) == pod.Name
 }
 
 // hash shortens a text to what fits into a name or a label.
@@ -78,13 +78,13 @@ func hash(text string) string {
 }
 
 // podName returns the name of the pod of n, a lock for its creation.
-func (c *core) podName(n runtime.Name) string {
-	return "berth-" + hash(c.cfg.StoreID)[:8] + "-" + string(n.Role) + "-" + hash(n.ID)
+func (e *Engine) podName(n runtime.Name) string {
+	return "berth-" + hash(e.cfg.StoreID)[:8] + "-" + string(n.Role) + "-" + hash(n.ID)
 }
 
 // newContainerID returns an id for a container. It begins with the name of its pods.
-func (c *core) newContainerID(n runtime.Name) string {
-	return c.podName(n) + "." + strings.ToLower(rand.Text()[:12])
+func (e *Engine) newContainerID(n runtime.Name) string {
+	return e.podName(n) + "." + strings.ToLower(rand.Text()[:12])
 }
 
 // podOfID returns the name of the pods of a container.

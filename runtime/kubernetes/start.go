@@ -21,18 +21,18 @@ const startLimit = 5 * time.Second
 // that takes longer than startLimit: the start continues. Another Start does not wait: it
 // returns how far the start is, and Watch reports when that changes.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
-	return e.core.do(ctx, startLimit+ending, "start", describe(n), func(ctx context.Context) error {
-		return e.core.retry(ctx, func() error {
-			pod, r, err := e.core.observe(ctx, e.core.podName(n))
+	return e.do(ctx, startLimit+ending, "start", describe(n), func(ctx context.Context) error {
+		return e.retry(ctx, func() error {
+			pod, r, err := e.observe(ctx, e.podName(n))
 			if err != nil {
 				return err
 			}
-			return e.core.start(ctx, pod, r)
+			return e.start(ctx, pod, r)
 		})
 	})
 }
 
-func (c *core) start(ctx context.Context, pod *core1.Pod, r record) (err error) {
+func (e *Engine) start(ctx context.Context, pod *core1.Pod, r record) (err error) {
 	now := time.Now()
 	switch {
 	case running(pod):
@@ -44,24 +44,24 @@ func (c *core) start(ctx context.Context, pod *core1.Pod, r record) (err error) 
 		if err := awaitTaints(ctx, pod); err != nil {
 			return err
 		}
-		if pod, err = c.replace(ctx, pod, r, now); err != nil {
+		if pod, err = e.replace(ctx, pod, r, now); err != nil {
 			return err
 		}
 	case gated(pod):
 		if err := requireSources(r); err != nil {
 			return err
 		}
-		err := c.patch(ctx, pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"},
+		err := e.patch(ctx, pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"},
 			operation{"add", "/metadata/annotations/berth.io~1started", now.UTC().Format(time.RFC3339Nano)})
 		if err != nil {
 			return err
 		}
 	default:
-		return c.startResult(ctx, pod, r)
+		return e.startResult(ctx, pod, r)
 	}
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	err = c.await(limited, pod, func(now *core1.Pod) (bool, error) {
+	err = e.await(limited, pod, func(now *core1.Pod) (bool, error) {
 		if now == nil {
 			return false, runtime.ErrNotFound
 		}
@@ -71,16 +71,16 @@ func (c *core) start(ctx context.Context, pod *core1.Pod, r record) (err error) 
 	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
 		return err
 	}
-	return c.startResult(ctx, pod, r)
+	return e.startResult(ctx, pod, r)
 }
 
 // startResult returns the result of the start of a pod. A pod that cannot start is replaced by one
 // with the gate: otherwise it would start by itself once the cause is gone.
-func (c *core) startResult(ctx context.Context, pod *core1.Pod, r record) error {
+func (e *Engine) startResult(ctx context.Context, pod *core1.Pod, r record) error {
 	cause := startError(pod)
 	switch {
 	case cause != nil:
-		return errors.Join(cause, c.takeBack(ctx, pod, r))
+		return errors.Join(cause, e.takeBack(ctx, pod, r))
 	case ended(pod) && !ran(pod):
 		// Others delete pods by their name, and so the successor of the one that they mean: the
 		// controller of taints does this to the pods of a node that is lost.
@@ -154,19 +154,19 @@ func pullClass(text string) error {
 
 // takeBack replaces a pod that did not start by one with the gate. A pod on a node is deleted
 // with a grace period, because its container may have been created meanwhile.
-func (c *core) takeBack(ctx context.Context, pod *core1.Pod, r record) error {
-	if err := c.end(ctx, pod); err != nil {
+func (e *Engine) takeBack(ctx context.Context, pod *core1.Pod, r record) error {
+	if err := e.end(ctx, pod); err != nil {
 		return err
 	}
 	if containerState(pod).Terminated != nil { // a command that could not be run is a run
 		return nil
 	}
-	_, err := c.replace(ctx, pod, r, time.Time{})
+	_, err := e.replace(ctx, pod, r, time.Time{})
 	return err
 }
 
 // end deletes a pod and waits until it has no process. The finalizer keeps the pod.
-func (c *core) end(ctx context.Context, pod *core1.Pod) error {
+func (e *Engine) end(ctx context.Context, pod *core1.Pod) error {
 	if ended(pod) {
 		return nil
 	}
@@ -174,14 +174,14 @@ func (c *core) end(ctx context.Context, pod *core1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		grace = 0
 	}
-	if err := c.deletePod(ctx, pod, grace); err != nil {
+	if err := e.deletePod(ctx, pod, grace); err != nil {
 		return err
 	}
-	return c.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
 }
 
 // bindToNode binds a pod with ports to the node that has their address.
-func (c *core) bindToNode(ctx context.Context, pod *core1.Pod, ports []runtime.Port) error {
+func (e *Engine) bindToNode(ctx context.Context, pod *core1.Pod, ports []runtime.Port) error {
 	var wanted string
 	for _, p := range ports {
 		if p.Port == kubeletPort {
@@ -198,7 +198,7 @@ func (c *core) bindToNode(ctx context.Context, pod *core1.Pod, ports []runtime.P
 	if wanted == "" {
 		return nil
 	}
-	nodes, _, err := c.nodes(ctx)
+	nodes, _, err := e.nodes(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 // Inspect returns the state of n. With ErrLost it is the last one that the node of n reported.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
-	err = e.core.do(ctx, quick, "inspect", describe(n), func(ctx context.Context) error {
-		pod, r, err := e.core.observe(ctx, e.core.podName(n))
+	err = e.do(ctx, quick, "inspect", describe(n), func(ctx context.Context) error {
+		pod, r, err := e.observe(ctx, e.podName(n))
 		if pod != nil {
 			s = state(pod, r)
 		}
@@ -26,7 +26,7 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, 
 
 // List returns the containers of this store, of both roles.
 func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
-	pods, _, err := e.core.pods(ctx)
+	pods, _, err := e.pods(ctx)
 	return found(pods), err
 }
 
@@ -44,13 +44,13 @@ type ourPod struct {
 }
 
 // pods returns the pods of this store, and the version of the list, from which a watch continues.
-func (c *core) pods(ctx context.Context) (pods []ourPod, version string, err error) {
-	err = c.do(ctx, listed, "list", "containers", func(ctx context.Context) error {
+func (e *Engine) pods(ctx context.Context) (pods []ourPod, version string, err error) {
+	err = e.do(ctx, listed, "list", "containers", func(ctx context.Context) error {
 		var list core1.PodList
-		err := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").VersionedParams(c.selected(), c.parameters).Do(ctx).Into(&list)
+		err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(e.selected(), e.parameters).Do(ctx).Into(&list)
 		version = list.ResourceVersion
 		for i := range list.Items {
-			if r, ours := c.recordOf(&list.Items[i]); ours {
+			if r, ours := e.recordOf(&list.Items[i]); ours {
 				pods = append(pods, ourPod{&list.Items[i], r})
 			}
 		}
@@ -60,10 +60,10 @@ func (c *core) pods(ctx context.Context) (pods []ourPod, version string, err err
 }
 
 // nodes returns the nodes of the cluster, and the version of the list.
-func (c *core) nodes(ctx context.Context) (nodes []core1.Node, version string, err error) {
-	err = c.do(ctx, listed, "list", "nodes", func(ctx context.Context) error {
+func (e *Engine) nodes(ctx context.Context) (nodes []core1.Node, version string, err error) {
+	err = e.do(ctx, listed, "list", "nodes", func(ctx context.Context) error {
 		var list core1.NodeList
-		err := c.client.Get().Resource("nodes").Do(ctx).Into(&list)
+		err := e.client.Get().Resource("nodes").Do(ctx).Into(&list)
 		nodes, version = list.Items, list.ResourceVersion
 		return err
 	})
@@ -71,8 +71,8 @@ func (c *core) nodes(ctx context.Context) (nodes []core1.Node, version string, e
 }
 
 // selected returns options that select the pods of this store.
-func (c *core) selected() *meta.ListOptions {
-	return &meta.ListOptions{LabelSelector: labelStore + "=" + hash(c.cfg.StoreID)}
+func (e *Engine) selected() *meta.ListOptions {
+	return &meta.ListOptions{LabelSelector: labelStore + "=" + hash(e.cfg.StoreID)}
 }
 
 func state(pod *core1.Pod, r record) runtime.State {

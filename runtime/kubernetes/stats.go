@@ -59,8 +59,8 @@ type podUsage struct {
 // Stats returns the current resource usage of a container, as its node's kubelet reports it.
 // It has no number of processes and no block traffic.
 func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats, err error) {
-	err = e.core.do(ctx, quick, "stats", "container "+containerID, func(ctx context.Context) error {
-		pod, r, err := e.core.getByID(ctx, containerID)
+	err = e.do(ctx, quick, "stats", "container "+containerID, func(ctx context.Context) error {
+		pod, r, err := e.getByID(ctx, containerID)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats
 			if !running(pod) {
 				return runtime.ErrNotRunning
 			}
-			all, err := e.core.summaryOf(ctx, pod.Spec.NodeName)
+			all, err := e.summaryOf(ctx, pod.Spec.NodeName)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			if pod, r, err = e.core.getByID(ctx, containerID); err != nil {
+			if pod, r, err = e.getByID(ctx, containerID); err != nil {
 				return err
 			}
 		}
@@ -108,24 +108,24 @@ func (all summary) usage(uid string) (s runtime.Stats, known bool) {
 }
 
 // summaryOf returns a node's summary that is at most freshFor old.
-func (c *core) summaryOf(ctx context.Context, node string) (summary, error) {
-	c.usage.mu.Lock()
-	last := c.usage.nodes[node]
-	c.usage.mu.Unlock()
+func (e *Engine) summaryOf(ctx context.Context, node string) (summary, error) {
+	e.usage.mu.Lock()
+	last := e.usage.nodes[node]
+	e.usage.mu.Unlock()
 	if time.Since(last.at) < freshFor {
 		return last, nil
 	}
-	done := c.usage.calls.DoChan(node, func() (any, error) {
+	done := e.usage.calls.DoChan(node, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quick) // the callers share it
 		defer cancel()
-		one, err := c.askKubelet(ctx, node)
+		one, err := e.askKubelet(ctx, node)
 		if err == nil {
-			c.usage.mu.Lock()
-			defer c.usage.mu.Unlock()
-			if c.usage.nodes == nil {
-				c.usage.nodes = map[string]summary{}
+			e.usage.mu.Lock()
+			defer e.usage.mu.Unlock()
+			if e.usage.nodes == nil {
+				e.usage.nodes = map[string]summary{}
 			}
-			c.usage.nodes[node] = one
+			e.usage.nodes[node] = one
 		}
 		return one, err
 	})
@@ -142,9 +142,9 @@ func (c *core) summaryOf(ctx context.Context, node string) (summary, error) {
 
 // askKubelet asks a node's kubelet itself: the way through the API server needs a permission
 // that also allows an exec in every pod.
-func (c *core) askKubelet(ctx context.Context, name string) (one summary, err error) {
+func (e *Engine) askKubelet(ctx context.Context, name string) (one summary, err error) {
 	var node core1.Node
-	if err := c.client.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+	if err := e.client.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 		return one, err
 	}
 	port := kubeletPort
@@ -157,7 +157,7 @@ func (c *core) askKubelet(ctx context.Context, name string) (one summary, err er
 			address = net.JoinHostPort(a.Address, strconv.Itoa(port))
 		}
 	}
-	client, err := rest.HTTPClientFor(c.rest)
+	client, err := rest.HTTPClientFor(e.rest)
 	if err != nil {
 		return one, err
 	}

@@ -19,20 +19,20 @@ import (
 func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pods, version, err := e.core.pods(ctx)
+	pods, version, err := e.pods(ctx)
 	if err != nil {
 		return err
 	}
-	podEvents, err := e.core.events(ctx, "pods", version)
+	podEvents, err := e.events(ctx, "pods", version)
 	if err != nil {
 		return watchError(ctx, err)
 	}
 	defer podEvents.Stop()
-	nodes, version, err := e.core.nodes(ctx)
+	nodes, version, err := e.nodes(ctx)
 	if err != nil {
 		return err
 	}
-	nodeEvents, err := e.core.events(ctx, "nodes", version)
+	nodeEvents, err := e.events(ctx, "nodes", version)
 	if err != nil {
 		return watchError(ctx, err)
 	}
@@ -52,13 +52,13 @@ func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify
 		}
 		switch object := event.Object.(type) {
 		case *core1.Pod:
-			if r, ours := e.core.recordOf(object); ours {
+			if r, ours := e.recordOf(object); ours {
 				seen.setPod(ourPod{object, r}, event.Type == watch.Deleted)
 				notify(r.name())
 			}
 		case *core1.Node:
 			if names, changed := seen.setNode(object, event.Type == watch.Deleted); changed {
-				e.core.ready.forget(object.Name)
+				e.ready.forget(object.Name)
 				for _, n := range names {
 					notify(n)
 				}
@@ -77,13 +77,13 @@ func watchError(ctx context.Context, err error) error {
 }
 
 // events returns the changes since a version of this store's pods, or of the nodes.
-func (c *core) events(ctx context.Context, resource, version string) (watch.Interface, error) {
-	request, options := c.client.Get().Resource(resource), &meta.ListOptions{}
+func (e *Engine) events(ctx context.Context, resource, version string) (watch.Interface, error) {
+	request, options := e.client.Get().Resource(resource), &meta.ListOptions{}
 	if resource == "pods" {
-		request, options = request.Namespace(c.cfg.Namespace), c.selected()
+		request, options = request.Namespace(e.cfg.Namespace), e.selected()
 	}
 	options.ResourceVersion, options.Watch = version, true
-	return request.VersionedParams(options, c.parameters).Watch(ctx)
+	return request.VersionedParams(options, e.parameters).Watch(ctx)
 }
 
 // placement is what Watch remembers to name the containers of a node.
