@@ -152,7 +152,7 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 		Engine: func() EngineHealth { return EngineHealth{Reachable: true} }, Ready: func() []string { return nil },
 		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3",
 		Node: func() v1.Node {
-			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Features: v1.Defaults().Features()}
+			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Engine: v1.NodeEngine{Name: v1.EngineDocker, Lacks: []string{}}, Features: v1.Defaults().Features()}
 		}}
 	change(&deps)
 	h.hub = deps.Hub

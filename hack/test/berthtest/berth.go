@@ -76,7 +76,6 @@ func Prepare(t testing.TB, o Options) *Berth {
 		o.Config += "\n" + b.cluster.Config()
 	} else {
 		b.Engine = enginetest.Shared(t)
-		b.env = append([]string{"DOCKER_HOST=" + b.Engine.Host()}, b.env...)
 	}
 	b.WriteConfig(t, fmt.Sprintf("server: {host: 127.0.0.1, port: %d}\nauthorization: {token: %s}\n"+
 		"storage: {data_path: %s}\nfirewall: {backend: none}\n%s\n", port, token, b.Data, o.Config))
@@ -113,8 +112,12 @@ func (b *Berth) Run(t testing.TB) {
 	defer log.Close()
 	cmd := limited(b.limits, Binary(t), "serve", "--config", b.Config)
 	cmd.Stdout, cmd.Stderr = log, log
+	host := "DOCKER_HOST="
+	if b.Engine != nil {
+		host += b.Engine.Host()
+	}
 	// The tests need no tenth of the machine's disk.
-	cmd.Env = append(append(os.Environ(), "BERTH_DOCKER_PULL_RESERVE=0"), b.env...)
+	cmd.Env = append(append(os.Environ(), host, "BERTH_DOCKER_PULL_RESERVE=0"), b.env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ const container = (more) => ({
 }); // prettier-ignore
 const fault = (type, reason, message, status = 'False') => ({ type, status, reason, message, since: '2026-01-01T00:00:00Z' });
 
-const lost = 'machine does not answer: node n1: the container may run on, and is started elsewhere once its machine is declared to be off';
+const lost =
+  'machine does not answer: node n1: the container may run on, and is started elsewhere once its machine is declared to be off';
 
 // The usual faults: what a person reads, and what is done about it.
 const cases = [
