@@ -48,7 +48,7 @@ func (r *backups) write(b v1.Backup) work {
 				return fmt.Errorf("remove the interrupted attempt: %w", err)
 			}
 		}
-		if err := r.space.check(b.Spec.Target, 1); err != nil {
+		if err := r.space.check(b.Spec.Target, b.Meta.ID, 1); err != nil {
 			report(Report{})
 			return err
 		}
@@ -92,7 +92,7 @@ func (r *backups) store(ctx context.Context, t Target, b v1.Backup, progress fun
 			if err != nil {
 				return err
 			}
-			return r.space.check(b.Spec.Target, 0)
+			return r.space.check(b.Spec.Target, b.Meta.ID, 0)
 		}, "backup", b.Meta.ID, "volume", b.Spec.VolumeID)
 	})
 	if err == nil && size != done.Size {

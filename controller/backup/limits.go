@@ -21,20 +21,23 @@ type space struct {
 	Options
 
 	mu      sync.Mutex
+	begun   int
 	written map[string]*archive // by id of the backup, until its size is stored or it is gone
 }
 
 // archive is the archive of a job.
 type archive struct {
 	target         v1.Target
+	number         int // in the order in which they began
 	bytes, checked int64
 }
 
 func newSpace(o Options) *space { return &space{Options: o, written: map[string]*archive{}} }
 
-// check returns the code BackupsFull if n more bytes do not fit into a target. For a moment
-// an archive counts twice, after its size was stored: a backup at the limit may fail.
-func (s *space) check(to v1.Target, n int64) error {
+// check returns the code BackupsFull if n more bytes do not fit into a target. For the archive of
+// the backup id, those that began later do not count: of two that do not fit together the
+// first is completed. For a moment an archive counts twice, after its size was stored: a backup at the limit may fail.
+func (s *space) check(to v1.Target, id string, n int64) error {
 	limit := s.Limits().MaxSizeOf(to)
 	if limit <= 0 {
 		return nil
@@ -49,8 +52,9 @@ func (s *space) check(to v1.Target, n int64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	own := s.written[id]
 	for _, a := range s.written {
-		if a.target == to {
+		if a.target == to && (own == nil || a.number <= own.number) {
 			used += a.bytes
 		}
 	}
@@ -68,7 +72,7 @@ func (s *space) wrote(b v1.Backup, n int64) error {
 	if !s.count(b, n) {
 		return nil
 	}
-	return s.check(b.Spec.Target, 0)
+	return s.check(b.Spec.Target, b.Meta.ID, 0)
 }
 
 // count counts n more bytes, and reports whether a check is due.
@@ -77,7 +81,8 @@ func (s *space) count(b v1.Backup, n int64) bool {
 	defer s.mu.Unlock()
 	a := s.written[b.Meta.ID]
 	if a == nil {
-		a = &archive{target: b.Spec.Target}
+		s.begun++
+		a = &archive{target: b.Spec.Target, number: s.begun}
 		s.written[b.Meta.ID] = a
 	}
 	if a.bytes += n; a.bytes-a.checked < checkBytes {

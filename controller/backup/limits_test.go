@@ -190,8 +190,8 @@ berth_backups_total{result="completed",target="s3"} 0
 berth_backups_total{result="failed",target="local"} 1
 berth_backups_total{result="failed",target="s3"} 0
 `), "berth_backup_bytes_total", "berth_backups_total"))
-		require.Error(t, r.space.check(v1.TargetLocal, 9), "the archive is still there")
+		require.Error(t, r.space.check(v1.TargetLocal, "", 9), "the archive is still there")
 		r.space.release("b")
-		require.NoError(t, r.space.check(v1.TargetLocal, 9))
+		require.NoError(t, r.space.check(v1.TargetLocal, "", 9))
 	})
 }
