@@ -41,8 +41,11 @@ func envName(key string) string {
 func (l *Loader) unknown(c *v1.Config) v1.FieldErrors {
 	known, sections := map[string]bool{}, map[string]bool{}
 	for key := range Keys(c) {
-		section, _, _ := strings.Cut(key.Name, ".")
-		known[envName(key.Name)], sections[envName(section)+"_"] = true, true
+		section, _, nested := strings.Cut(key.Name, ".")
+		known[envName(key.Name)] = true
+		if nested {
+			sections[envName(section)+"_"] = true
+		}
 	}
 	var faults v1.FieldErrors
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {

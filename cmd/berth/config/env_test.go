@@ -27,7 +27,7 @@ func TestEnvironmentSetsEveryKey(t *testing.T) {
 }
 
 func TestEnvironmentErrors(t *testing.T) {
-	env := []string{"BERTH_AUTHORIZATION_TOKEN=" + fileToken, "BERTH_SERVER_PROT=1", "BERTH_URL=http://x",
+	env := []string{"BERTH_AUTHORIZATION_TOKEN=" + fileToken, "BERTH_SERVER_PROT=1", "BERTH_URL=http://x", "BERTH_ENGINE_ROOT=/x",
 		"BERTH_METRICS_PUBLIC=", "BERTH_SERVER_PORT=tcp://1.2.3.4:8070"}
 	l := newTestLoader(t, writeFile(t, ""), env...)
 	_, err := l.Load()
