@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +15,7 @@ import (
 	core1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
 
 	"berth/runtime"
 )
@@ -36,8 +38,24 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !running(pod) {
 			return nil
 		}
-		return e.signal(ctx, pod, name, r.SignalGroup)
+		err = e.signal(ctx, pod, name, r.SignalGroup)
+		if exit := new(exec.CodeExitError); errors.As(err, exit) && exit.Code == killed {
+			return e.endedBySignal(ctx, pod, err)
+		}
+		return err
 	})
+}
+
+// endedBySignal returns nil if a container exits now: its end kills the keeper that has sent the
+// signal, before it could report it.
+func (e *Engine) endedBySignal(ctx context.Context, pod *core1.Pod, err error) error {
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	late := e.await(limited, pod, func(now *core1.Pod) (bool, error) { return now == nil || !running(now), nil })
+	if late != nil {
+		return err
+	}
+	return nil
 }
 
 // signal has the keeper in the container of a pod send a signal.
