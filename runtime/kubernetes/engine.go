@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	core1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -123,6 +122,10 @@ func Info(ctx context.Context, c Config) (info runtime.EngineInfo, err error) {
 
 // Info asks the cluster about itself, and sums up the nodes that take pods.
 func (e *Engine) Info(ctx context.Context) (info runtime.EngineInfo, err error) {
+	nodes, _, err := e.nodes(ctx)
+	if err != nil {
+		return info, err
+	}
 	err = e.do(ctx, quick, "info", "cluster", func(ctx context.Context) error {
 		answer, err := e.client.Get().AbsPath("/version").DoRaw(ctx)
 		if err != nil {
@@ -132,15 +135,11 @@ func (e *Engine) Info(ctx context.Context) (info runtime.EngineInfo, err error) 
 		if err := json.Unmarshal(answer, &version); err != nil {
 			return err
 		}
-		var nodes core1.NodeList
-		if err := e.client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
-			return err
-		}
 		info = runtime.EngineInfo{
 			Version: strings.TrimPrefix(version.GitVersion, "v"), API: "v1",
 			Limits: runtime.EngineLimits{Memory: true, CPU: true},
 		}
-		for _, node := range nodes.Items {
+		for _, node := range nodes {
 			if node.Spec.Unschedulable {
 				continue
 			}

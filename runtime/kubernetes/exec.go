@@ -38,27 +38,15 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !running(pod) {
 			return nil
 		}
-		err = e.signal(ctx, pod, name, r.SignalGroup)
-		if exit := new(exec.CodeExitError); errors.As(err, exit) && exit.Code == killed {
-			return e.endedBySignal(ctx, pod, err)
-		}
-		return err
+		return e.signal(ctx, pod, name, r.SignalGroup)
 	})
 }
 
-// endedBySignal returns nil if a container exits now: its end kills the keeper that has sent the
-// signal, before it could report it.
-func (e *Engine) endedBySignal(ctx context.Context, pod *core1.Pod, err error) error {
-	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	late := e.await(limited, pod, func(now *core1.Pod) (bool, error) { return now == nil || !running(now), nil })
-	if late != nil {
-		return err
-	}
-	return nil
-}
+// exitLimit is how long the kubelet may take to report an exit.
+const exitLimit = 5 * time.Second
 
-// signal has the keeper in the container of a pod send a signal.
+// signal has the keeper in the container of a pod send a signal. If the container exits by it, that may
+// kill this keeper too, before it could report that it has sent the signal.
 func (e *Engine) signal(ctx context.Context, pod *core1.Pod, name string, group bool) error {
 	command := []string{keeperPath, "signal"}
 	if group {
@@ -67,6 +55,13 @@ func (e *Engine) signal(ctx context.Context, pod *core1.Pod, name string, group 
 	var out bytes.Buffer
 	options := &core1.PodExecOptions{Container: serverContainer, Command: append(command, name), Stdout: true, Stderr: true}
 	err := e.stream(ctx, pod, "exec", options, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
+	if exit := new(exec.CodeExitError); errors.As(err, exit) && exit.Code == killed {
+		limited, cancel := context.WithTimeout(ctx, exitLimit)
+		defer cancel()
+		if e.await(limited, pod, func(now *core1.Pod) (bool, error) { return now == nil || !running(now), nil }) == nil {
+			return nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("%w: the keeper: %w: %s", runtime.ErrUnavailable, err, out.String())
 	}
