@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,12 +108,7 @@ func (c Collection[S, T]) After(tx *Tx, id string) iter.Seq[v1.Object[S, T]] {
 }
 
 // List returns all objects, sorted by id, except for those that cannot be decoded.
-func (c Collection[S, T]) List(tx *Tx) (list []v1.Object[S, T], err error) {
-	for o := range c.After(tx, "") {
-		list = append(list, o)
-	}
-	return list, nil
-}
+func (c Collection[S, T]) List(tx *Tx) []v1.Object[S, T] { return slices.Collect(c.After(tx, "")) }
 
 // Each yields the objects with some ids, in their order. It leaves out those that are
 // missing and those that cannot be decoded.

@@ -253,11 +253,10 @@ func TestListAndRevoke(t *testing.T) {
 
 func list(t *testing.T, s *store.Store) (tokens []v1.Token) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *store.Tx) (err error) {
-		all, err := store.Tokens.List(tx)
+	require.NoError(t, s.View(func(tx *store.Tx) error {
 		valid := auth.Listed(tx, inForce(configured))
-		tokens = slices.DeleteFunc(all, func(o v1.Token) bool { return !valid(o) })
-		return err
+		tokens = slices.DeleteFunc(store.Tokens.List(tx), func(o v1.Token) bool { return !valid(o) })
+		return nil
 	}))
 	return tokens
 }

@@ -71,9 +71,7 @@ func settle(tx *store.Tx, id string) error {
 func (w *world) audit() (wrong []string) {
 	_ = w.store.View(func(tx *store.Tx) error {
 		claims := map[v1.Port]string{}
-		pools, err := store.Pools.List(tx)
-		require.NoError(w.t, err)
-		for _, pool := range pools {
+		for _, pool := range store.Pools.List(tx) {
 			for port, c := range store.Claims(tx, pool.Meta.ID, 0) {
 				claims[v1.Port{IP: pool.Spec.IP, Port: port, Protocol: pool.Spec.Protocol}] = c.Container
 				if pool.Spec.Flagged.Has(port) {
@@ -81,9 +79,7 @@ func (w *world) audit() (wrong []string) {
 				}
 			}
 		}
-		containers, err := store.Containers.List(tx)
-		require.NoError(w.t, err)
-		for _, o := range containers {
+		for _, o := range store.Containers.List(tx) {
 			for _, port := range o.Spec.Ports {
 				if o.Meta.Deleted {
 					continue

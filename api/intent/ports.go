@@ -268,17 +268,14 @@ type Pool struct {
 }
 
 // Pools returns every part of the pool, by address and protocol, with all claims.
-func Pools(tx *store.Tx) ([]Pool, error) {
-	list, err := store.Pools.List(tx)
-	if err != nil {
-		return nil, err
-	}
+func Pools(tx *store.Tx) []Pool {
+	list := store.Pools.List(tx)
 	slices.SortFunc(list, func(a, b v1.Pool) int { return comparePool(a.Spec, b.Spec.IP, b.Spec.Protocol) })
 	pools := make([]Pool, 0, len(list))
 	for _, o := range list {
 		pools = append(pools, Pool{o, maps.Collect(store.Claims(tx, o.Meta.ID, 0))})
 	}
-	return pools, nil
+	return pools
 }
 
 func comparePool(a v1.PoolSpec, ip, protocol string) int {
@@ -307,10 +304,7 @@ func Entries(pools []Pool, after v1.PortRef, yield func(v1.PoolPort) bool) {
 // RandomPort returns one of the ports that are neither flagged nor claimed, all with
 // the same probability, or v1.ErrNoPorts. An empty ip or protocol means any.
 func RandomPort(tx *store.Tx, ip, protocol string) (v1.PoolPort, error) {
-	pools, err := store.Pools.List(tx)
-	if err != nil {
-		return v1.PoolPort{}, err
-	}
+	pools := store.Pools.List(tx)
 	total := 0
 	free := make([]v1.PortSet, len(pools))
 	for i, o := range pools {

@@ -156,14 +156,13 @@ func TestEntriesAreInOrder(t *testing.T) {
 	}
 	var ips []string
 	require.NoError(t, w.store.View(func(tx *store.Tx) error {
-		pools, err := intent.Pools(tx)
-		intent.Entries(pools, v1.PortRef{}, func(e v1.PoolPort) bool {
+		intent.Entries(intent.Pools(tx), v1.PortRef{}, func(e v1.PoolPort) bool {
 			if len(ips) == 0 || ips[len(ips)-1] != e.IP {
 				ips = append(ips, e.IP)
 			}
 			return true
 		})
-		return err
+		return nil
 	}))
 	require.Equal(t, []string{"9.0.0.1", "10.0.0.0", "10.0.0.1", "::1"}, ips)
 }

@@ -20,12 +20,11 @@ func reference(h *harness) (list string, each map[string]string) {
 	}{[]v1.ContainerSummary{}}
 	each = map[string]string{}
 	require.NoError(h.t, h.store.View(func(tx *store.Tx) error {
-		all, err := store.Containers.List(tx)
-		for _, o := range all {
+		for _, o := range store.Containers.List(tx) {
 			body.Containers = append(body.Containers, v1.SummaryOf(o))
 			each[o.Meta.ID] = encoded(h, h.server.handlers.containers.view(o))
 		}
-		return err
+		return nil
 	}))
 	return encoded(h, body), each
 }

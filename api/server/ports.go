@@ -139,9 +139,9 @@ func (s ports) list(c *call) error {
 		return errContinue
 	}
 	var pools []intent.Pool
-	err = s.store.View(func(tx *store.Tx) (err error) {
-		pools, err = intent.Pools(tx)
-		return err
+	err = s.store.View(func(tx *store.Tx) error {
+		pools = intent.Pools(tx)
+		return nil
 	})
 	if err != nil {
 		return err

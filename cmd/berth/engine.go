@@ -102,11 +102,7 @@ func keepEngine(s *store.Store, name string) error {
 		if before = cmp.Or(before, v1.EngineDocker); err != nil || before == name {
 			return err
 		}
-		stored, err := store.Containers.List(tx)
-		if err != nil {
-			return err
-		}
-		if len(stored) > 0 {
+		if stored := store.Containers.List(tx); len(stored) > 0 {
 			return fmt.Errorf("the store has %d containers of the engine %s: set engine to %s, and delete them before you change it", len(stored), before, before)
 		}
 		return store.SetEngine(tx, name)

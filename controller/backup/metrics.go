@@ -115,8 +115,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for _, t := range v1.Targets() {
 			used[t] = totals[t].Bytes
 		}
-		policies, err = store.Policies.List(tx)
-		return err
+		policies = store.Policies.List(tx)
+		return nil
 	})
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.last, err)
@@ -141,10 +141,9 @@ func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
 // newestCompleted returns when the newest completed backup of each volume that is not deleted
 // had completed.
-func newestCompleted(tx *store.Tx) (map[string]time.Time, error) {
-	all, err := store.Backups.List(tx)
-	newest := map[string]time.Time{}
-	for _, b := range all {
+func newestCompleted(tx *store.Tx) (newest map[string]time.Time, err error) {
+	newest = map[string]time.Time{}
+	for _, b := range store.Backups.List(tx) {
 		volume, at := b.Spec.VolumeID, b.Status.FinishedAt
 		if v1.BackupStateOf(b) == v1.JobCompleted && at != nil && at.After(newest[volume]) {
 			newest[volume] = *at

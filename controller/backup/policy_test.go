@@ -23,13 +23,12 @@ func (w *world) states() map[v1.JobState]int {
 	synctest.Wait()
 	n := map[v1.JobState]int{}
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		list, err := store.Backups.List(tx)
-		for _, b := range list {
+		for _, b := range store.Backups.List(tx) {
 			if b.Spec.Policy {
 				n[b.Status.State]++
 			}
 		}
-		return err
+		return nil
 	}))
 	return n
 }

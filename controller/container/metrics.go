@@ -66,9 +66,9 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	var all []v1.Container
-	err := c.store.View(func(tx *store.Tx) (err error) {
-		all, err = store.Containers.List(tx)
-		return err
+	err := c.store.View(func(tx *store.Tx) error {
+		all = store.Containers.List(tx)
+		return nil
 	})
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.containers, err)

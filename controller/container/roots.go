@@ -108,8 +108,7 @@ func (r *Roots) Source() controller.Source {
 func (r *Roots) running() (list []runtime.Name, err error) {
 	known := map[string]bool{}
 	err = r.Store.View(func(tx *store.Tx) error {
-		all, err := store.Containers.List(tx)
-		for _, c := range all {
+		for _, c := range store.Containers.List(tx) {
 			known[c.Meta.ID] = true
 			switch {
 			case c.Status.Phase.Active():
@@ -118,7 +117,7 @@ func (r *Roots) running() (list []runtime.Name, err error) {
 				list = append(list, installerName(c.Meta.ID))
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err

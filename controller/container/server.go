@@ -402,7 +402,7 @@ func (t *task) recordReach() error {
 // container: one of the two addresses is the unspecified one, which means every address.
 func (t *task) overlapping() (list []string) {
 	_ = t.Store.View(func(tx *store.Tx) error { // an error hides names only
-		pools, err := store.Pools.List(tx)
+		pools := store.Pools.List(tx)
 		for _, p := range t.c.Spec.Ports {
 			for _, pool := range pools {
 				if pool.Spec.Protocol != p.Protocol || !overlap(pool.Spec.IP, p.IP) {
@@ -413,7 +413,7 @@ func (t *task) overlapping() (list []string) {
 				}
 			}
 		}
-		return err
+		return nil
 	})
 	return list
 }

@@ -106,16 +106,13 @@ func (r *reconciler) Reconcile(ctx context.Context, _ string) (controller.Result
 // observe records since when images are not named, and returns all of them.
 func (r *reconciler) observe(ctx context.Context) (images []v1.Image, now time.Time, err error) {
 	named := map[string]bool{}
-	err = r.store.View(func(tx *store.Tx) (err error) {
+	err = r.store.View(func(tx *store.Tx) error {
 		now = tx.Now()
-		containers, err := store.Containers.List(tx)
-		for _, c := range containers {
+		for _, c := range store.Containers.List(tx) {
 			named[c.Spec.Image], named[c.Spec.InstallImage] = true, true
 		}
-		if err == nil {
-			images, err = store.Images.List(tx)
-		}
-		return err
+		images = store.Images.List(tx)
+		return nil
 	})
 	if err != nil {
 		return nil, now, err

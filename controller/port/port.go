@@ -116,13 +116,12 @@ func (r *reconciler) Reconcile(ctx context.Context, key string) (controller.Resu
 
 func (r *reconciler) pools(key string) (list []v1.Pool, err error) {
 	err = r.store.View(func(tx *store.Tx) error {
-		all, err := store.Pools.List(tx)
-		for _, p := range all {
+		for _, p := range store.Pools.List(tx) {
 			if family(p.Meta.ID) == key {
 				list = append(list, p)
 			}
 		}
-		return err
+		return nil
 	})
 	return list, err
 }

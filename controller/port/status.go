@@ -115,8 +115,7 @@ func (g gauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
 func (g gauge) Collect(out chan<- prometheus.Metric) {
 	var all, flagged int
 	err := g.store.View(func(tx *store.Tx) error {
-		pools, err := store.Pools.List(tx)
-		for _, p := range pools {
+		for _, p := range store.Pools.List(tx) {
 			all += p.Spec.Ports.Len()
 			flagged += p.Spec.Flagged.Len() // ports without a claim
 			for _, c := range store.Claims(tx, p.Meta.ID, 0) {
@@ -125,7 +124,7 @@ func (g gauge) Collect(out chan<- prometheus.Metric) {
 				}
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(g.desc, err)

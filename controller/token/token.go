@@ -86,8 +86,7 @@ func (r *reconciler) findInvalid() (invalid []string, next time.Duration, err er
 	next = maxInterval
 	issuer := r.issuer()
 	err = r.store.View(func(tx *store.Tx) error {
-		tokens, err := store.Tokens.List(tx)
-		for _, t := range tokens {
+		for _, t := range store.Tokens.List(tx) {
 			remove, err := isInvalid(tx, t, issuer)
 			if err != nil {
 				return err
@@ -98,7 +97,7 @@ func (r *reconciler) findInvalid() (invalid []string, next time.Duration, err er
 			}
 			next = min(next, t.Spec.ExpiresAt.Sub(tx.Now()))
 		}
-		return err
+		return nil
 	})
 	return invalid, max(next, minInterval), err
 }

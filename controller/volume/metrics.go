@@ -32,8 +32,7 @@ func (c Collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.usage; ch <- c
 // Collect implements prometheus.Collector.
 func (c Collector) Collect(ch chan<- prometheus.Metric) {
 	err := c.store.View(func(tx *store.Tx) error {
-		all, err := store.Volumes.List(tx)
-		for _, v := range all {
+		for _, v := range store.Volumes.List(tx) {
 			ch <- prometheus.MustNewConstMetric(c.usage, prometheus.GaugeValue, float64(v.Status.Size), v.Meta.ID)
 			if condition := v1.FindCondition(v.Status.Conditions, v1.DirectoryReady); condition.Status != "" {
 				ready := 0.0
@@ -46,7 +45,7 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 				ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(limit), v.Meta.ID)
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.usage, err)

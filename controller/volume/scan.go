@@ -61,11 +61,7 @@ func (s *Scanner) Source() controller.Source {
 // sorted.
 func (s *Scanner) ids() (limited, others []string, err error) {
 	err = s.Store.View(func(tx *store.Tx) error {
-		list, err := store.Volumes.List(tx)
-		if err != nil {
-			return err
-		}
-		for _, v := range list {
+		for _, v := range store.Volumes.List(tx) {
 			if !v.Status.Created || v.Meta.Deleted {
 				continue
 			}

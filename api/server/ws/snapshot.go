@@ -158,7 +158,7 @@ func (k *socket) present() (messages []stream.Message, newest uint64, err error)
 func (k *socket) states(tx *store.Tx) (messages []stream.Message, err error) {
 	var list []v1.Container
 	if k.container == "" {
-		list, err = store.Containers.List(tx)
+		list = store.Containers.List(tx)
 	} else {
 		var o v1.Container
 		o, err = store.Containers.Get(tx, k.container)
