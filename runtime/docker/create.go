@@ -45,7 +45,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			id, err = e.resolveConflict(ctx, s)
 		}
 		if err == nil && id != "" {
-			e.ids.put(s.Name, id)
+			e.ids.of.Store(s.Name, id)
 			err = e.complete(ctx, s, id)
 		}
 		switch {

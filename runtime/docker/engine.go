@@ -83,7 +83,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	}
 	c = c.withDefaults()
 	calls := newCalls(conn, newMetrics(r))
-	return &Engine{cfg: c, conn: conn, calls: calls, ids: &ids{of: map[runtime.Name]string{}}, ooms: newOOMs(),
+	return &Engine{cfg: c, conn: conn, calls: calls, ids: new(ids), ooms: new(ooms),
 		net: newNetwork(c, conn, calls, log), log: log}, nil
 }
 

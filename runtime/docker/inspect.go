@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -54,7 +55,7 @@ func (e *Engine) find(ctx context.Context, n runtime.Name) (c container.InspectR
 	if c, err = e.inspect(ctx, n, engineName(e.cfg.StoreID, n)); !errors.Is(err, runtime.ErrNotFound) {
 		return c, err
 	}
-	if e.ids.isListed() {
+	if e.ids.listed.Load() {
 		return c, err
 	}
 	if _, listErr := e.List(ctx); listErr != nil {
@@ -81,7 +82,7 @@ func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c con
 	if whose, ours := nameOf(e.cfg.StoreID, c.Config.Labels); !ours || whose != n {
 		return c, fmt.Errorf("inspect %s: %w", describe(n), errNotOurs)
 	}
-	e.ids.put(n, c.ID)
+	e.ids.of.Store(n, c.ID)
 	return c, nil
 }
 
@@ -102,60 +103,32 @@ func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
 		if !ours {
 			continue
 		}
+		e.ids.of.Store(n, c.ID)
 		one := runtime.Found{Name: n, ContainerID: c.ID}
 		for _, m := range c.Mounts {
 			one.Mounts = append(one.Mounts, m.Source)
 		}
 		found = append(found, one)
 	}
-	e.ids.putList(found)
+	e.ids.listed.Store(true)
 	return found, nil
 }
 
-// ids caches the engine's ids of this store's containers. Labels never change, so
+// ids caches the engine's ids of this store's containers, by runtime.Name. Labels never change, so
 // a cached id belongs to this store as long as the container exists.
 type ids struct {
-	mu     sync.Mutex
-	of     map[runtime.Name]string
-	listed bool // all containers were listed: one that others renamed is in the cache
-}
-
-func (i *ids) putList(found []runtime.Found) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, f := range found {
-		i.of[f.Name] = f.ContainerID
-	}
-	i.listed = true
-}
-
-func (i *ids) isListed() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.listed
+	of     sync.Map
+	listed atomic.Bool // all containers were listed: one that others renamed is in the cache
 }
 
 func (i *ids) get(n runtime.Name) (id string, ok bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	id, ok = i.of[n]
+	found, ok := i.of.Load(n)
+	id, _ = found.(string)
 	return id, ok
 }
 
-func (i *ids) put(n runtime.Name, id string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.of[n] = id
-}
-
 // drop removes id from the cache, unless n has another id by now.
-func (i *ids) drop(n runtime.Name, id string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.of[n] == id {
-		delete(i.of, n)
-	}
-}
+func (i *ids) drop(n runtime.Name, id string) { i.of.CompareAndDelete(n, id) }
 
 // state converts the answer to an inspect.
 func state(c container.InspectResponse) runtime.State {

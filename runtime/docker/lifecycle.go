@@ -85,7 +85,7 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 		err := e.conn.client().ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
 			e.ids.drop(n, id)
-			e.ooms.forget(id)
+			e.ooms.at.Delete(id)
 		}
 		return err
 	})

@@ -66,9 +66,9 @@ func (e *Engine) publish(m events.Message, notify func(runtime.Name)) {
 	}
 	switch m.Action {
 	case events.ActionOOM:
-		e.ooms.record(m.Actor.ID, time.Unix(0, m.TimeNano))
+		e.ooms.at.Store(m.Actor.ID, time.Unix(0, m.TimeNano))
 	case events.ActionDestroy:
-		e.ooms.forget(m.Actor.ID)
+		e.ooms.at.Delete(m.Actor.ID)
 	}
 	notify(n)
 }
@@ -95,34 +95,16 @@ func unixTime(t time.Time) string {
 	return strconv.FormatInt(t.Unix(), 10) + "." + fmt.Sprintf("%09d", t.Nanosecond())
 }
 
-// ooms records from the events which containers ran out of memory. On a busy host
-// the engine may receive that report after the exit. It then sends the event, but
+// ooms records from the events when containers ran out of memory last, by the engine's id. On a
+// busy host the engine may receive that report after the exit. It then sends the event, but
 // never corrects its answer to an inspect (1 of 40 runs under load).
-type ooms struct {
-	mu sync.Mutex
-	at map[string]time.Time // of the last event, by the engine's id
-}
-
-func newOOMs() *ooms { return &ooms{at: map[string]time.Time{}} }
-
-func (o *ooms) record(containerID string, at time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.at[containerID] = at
-}
-
-func (o *ooms) forget(containerID string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.at, containerID)
-}
+type ooms struct{ at sync.Map }
 
 // since returns when a container ran out of memory last in the run that began at started;
 // zero if it did not.
 func (o *ooms) since(containerID string, started time.Time) time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := o.at[containerID]
+	found, _ := o.at.Load(containerID)
+	at, _ := found.(time.Time)
 	if started.IsZero() || !at.After(started) {
 		return time.Time{}
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -64,16 +63,13 @@ func attach(cmd *cobra.Command, d *daemon, id string, tail int) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	var reading sync.WaitGroup
-	reading.Go(func() {
+	defer in.restore()
+	go func() { // a read that waits for a person ends with the process
 		if err := a.input(ctx, in); err != nil {
 			end(err) // and the stream
 		}
-	})
+	}()
 	end(a.follow(ctx, client.OpenOptions{Tail: tail, Size: in.size()}))
-	in.stop()
-	reading.Wait()
 	switch err := context.Cause(ctx); {
 	case parent.Err() != nil:
 		return nil
@@ -155,36 +151,22 @@ type input struct {
 	lines *bufio.Scanner
 	typed bool // on a terminal
 
-	f            *os.File
-	wake, waking *os.File // a pipe: closing waking wakes a read that waits for a person
-	restore      func()
+	f       *os.File
+	restore func() // the mode of the terminal
 }
 
-// openInput opens the standard input of a command. On a terminal, the keys that detach
-// end a read until close is called.
+// openInput returns the standard input of a command. On a terminal, the keys that detach end a read
+// until restore is called.
 func openInput(cmd *cobra.Command) (*input, error) {
-	i := &input{restore: func() {}}
 	from := cmd.InOrStdin()
-	if f, is := from.(*os.File); is {
-		i.f = f
-		var err error
-		if i.wake, i.waking, err = os.Pipe(); err != nil {
-			return nil, err
-		}
-		from = i
-		if i.typed = IsTerminal(i.f); i.typed {
-			if err := i.delimit(); err != nil {
-				i.close()
-				return nil, err
-			}
-		}
-	}
-	i.lines = bufio.NewScanner(from)
+	i := &input{lines: bufio.NewScanner(from), restore: func() {}}
 	i.lines.Buffer(nil, 2*maxInput)
-	if i.typed {
-		i.lines.Split(splitTyped)
+	i.f, i.typed = from.(*os.File)
+	if i.typed = i.typed && IsTerminal(i.f); !i.typed {
+		return i, nil
 	}
-	return i, nil
+	i.lines.Split(splitTyped)
+	return i, i.delimit()
 }
 
 // size returns a function that returns the size of the terminal; nil if there is none.
@@ -215,8 +197,8 @@ func (i *input) delimit() error {
 	mode := *before
 	mode.Iflag = mode.Iflag&^unix.IXON | unix.ICRNL
 	mode.Lflag |= unix.ICANON | unix.IEXTEN
-	mode.Cc[unix.VEOL], mode.Cc[unix.VEOL2], mode.Cc[unix.VINTR] = ctrlQ, ctrlC, 0          // no key interrupts
-	i.restore = sync.OnceFunc(func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }) // the terminal may be gone
+	mode.Cc[unix.VEOL], mode.Cc[unix.VEOL2], mode.Cc[unix.VINTR] = ctrlQ, ctrlC, 0 // no key interrupts
+	i.restore = func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }       // the terminal may be gone
 	return unix.IoctlSetTermios(fd, unix.TCSETS, &mode)
 }
 
@@ -226,38 +208,4 @@ func splitTyped(data []byte, atEOF bool) (advance int, line []byte, err error) {
 		return 0, nil, errDetached
 	}
 	return bufio.ScanLines(data, atEOF)
-}
-
-// Read reads from the file. After stop it returns io.EOF.
-func (i *input) Read(p []byte) (int, error) {
-	const ready = unix.POLLIN | unix.POLLHUP | unix.POLLERR
-	for {
-		set := []unix.PollFd{{Fd: int32(i.f.Fd()), Events: unix.POLLIN}, {Fd: int32(i.wake.Fd()), Events: unix.POLLIN}}
-		_, err := unix.Poll(set, -1)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return 0, err
-		case set[1].Revents&ready != 0:
-			return 0, io.EOF
-		case set[0].Revents != 0:
-			return i.f.Read(p)
-		}
-	}
-}
-
-// stop ends the reads.
-func (i *input) stop() {
-	i.restore()
-	if i.f != nil {
-		_ = i.waking.Close()
-	}
-}
-
-// close releases what openInput has opened. No read may be in progress.
-func (i *input) close() {
-	i.stop()
-	if i.f != nil {
-		_ = i.wake.Close()
-	}
 }

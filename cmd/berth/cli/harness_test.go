@@ -126,6 +126,7 @@ func openTerminal(t *testing.T, cols, rows uint16) *fakeTerminal {
 	}()
 	t.Cleanup(func() {
 		_ = tty.Close()
+		_, _ = master.WriteString("\n") // ends the read of an attachment that has ended
 		_ = master.Close()
 		<-done
 	})

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -52,8 +53,8 @@ func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
 		return nil, errSize
 	}
 	charset := charsetOf(content)
-	if name == "xml" && charset == encoding.Nop {
-		charset = declaredCharset(content)
+	if name == "xml" && charset == encoding.Nop && !utf8.Valid(content) {
+		charset = charmap.ISO8859_1 // the bytes that it does not change stay in any encoding whose lower half is ASCII
 	}
 	text, err := convert(charset.NewDecoder(), charset.NewEncoder(), content)
 	if err != nil {

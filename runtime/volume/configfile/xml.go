@@ -6,12 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strings"
-
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
 )
 
 // The bounds of an XML file: each key may be compared with every element.
@@ -21,25 +16,6 @@ const (
 )
 
 var errElements = fmt.Errorf("the file has more than %d elements", maxElements)
-
-// declaredXML matches a declaration that names an encoding.
-var declaredXML = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
-
-// declaredCharset returns the encoding that a file without a byte order mark declares. An
-// unknown one is taken for UTF-8, which the parser checks.
-func declaredCharset(content []byte) encoding.Encoding {
-	name := declaredXML.FindSubmatch(content[:min(200, len(content))])
-	if name == nil {
-		return encoding.Nop
-	}
-	switch strings.ToLower(string(name[1])) {
-	case "us-ascii", "ascii", "iso-8859-1", "latin1":
-		return charmap.ISO8859_1
-	case "windows-1252", "cp1252":
-		return charmap.Windows1252
-	}
-	return encoding.Nop
-}
 
 // element is an element of a file that is kept as it was written: its parts one after the
 // other are the file.
@@ -83,9 +59,8 @@ func xmlFile(content []byte, set []entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ascii := declaredCharset(content) != encoding.Nop
 	for _, p := range paths {
-		if err := p.set(file, ascii); err != nil {
+		if err := p.set(file); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +79,7 @@ func parseXML(content []byte) (*element, error) {
 	file := &element{}
 	at, depth, elements := file, 0, 0
 	d := xml.NewDecoder(bytes.NewReader(content))
-	d.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil } // it is UTF-8 by now
+	d.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil } // whatever it declares, Apply has converted it
 	for {
 		start := int(d.InputOffset())
 		token, err := d.RawToken()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // xmlPath is a parsed key and its value.
@@ -46,7 +47,7 @@ func parseXMLPath(e entry) (p xmlPath, err error) {
 		return p, fmt.Errorf("%s: must be a path such as /a/b[2]/c[@name='x']/@value", e.key)
 	case len(p.steps) > maxNames:
 		return p, fmt.Errorf("%s: must have at most %d names", e.key, maxNames)
-	case strings.ContainsFunc(e.value, func(r rune) bool { return r != 0xFFFD && strings.ContainsRune(escapeXML(string(r), false), 0xFFFD) }):
+	case strings.ContainsFunc(e.value, func(r rune) bool { return r != 0xFFFD && escapeXML(string(r)) == escapeXML("\uFFFD") }):
 		return p, fmt.Errorf("%s: the value has a character that XML does not have", e.key)
 	}
 	return p, nil
@@ -96,9 +97,8 @@ func (p xmlPath) of(e *element) string {
 	return value
 }
 
-// set sets the value in a file. ascii is true if the encoding of the file may not have every
-// character of it.
-func (p xmlPath) set(file *element, ascii bool) error {
+// set sets the value in a file.
+func (p xmlPath) set(file *element) error {
 	e, parent, depth := p.find(file, 0)
 	if e == nil && depth == 0 {
 		return fmt.Errorf("%s: the root element is %s", p.key, file.parts[file.last-1].child.name)
@@ -109,11 +109,11 @@ func (p xmlPath) set(file *element, ascii bool) error {
 			if step.index > 1 && step.index != len(e.children[step.name])+1 {
 				return fmt.Errorf("%s: there are fewer than %d elements %s", p.key, step.index-1, step.name)
 			}
-			e = e.add(step, ascii)
+			e = e.add(step)
 		}
 	}
 	if p.attr != "" {
-		e.setAttr(p.attr, p.value, ascii)
+		e.setAttr(p.attr, p.value)
 		return nil
 	}
 	switch {
@@ -121,16 +121,16 @@ func (p xmlPath) set(file *element, ascii bool) error {
 		return fmt.Errorf("%s: the element has elements or comments, not only text", p.key)
 	case string(e.text) != p.value:
 		e.unclose()
-		e.parts, e.text = []part{{text: escapeXML(p.value, ascii)}}, []byte(p.value)
+		e.parts, e.text = []part{{text: escapeXML(p.value)}}, []byte(p.value)
 	}
 	return nil
 }
 
 // add adds a child behind the last one, with the space before that.
-func (e *element) add(s xmlStep, ascii bool) *element {
+func (e *element) add(s xmlStep) *element {
 	child := &element{open: "<" + s.name + "/>", name: s.name, parent: e}
 	if s.attr != "" {
-		child.setAttr(s.attr, s.want, ascii)
+		child.setAttr(s.attr, s.want)
 	}
 	e.unclose()
 	lead, at := "", e.last
@@ -166,20 +166,20 @@ func (e *element) attr(name string) (value string, has bool) {
 
 // setAttr changes an attribute in the tag, or adds it behind the last one. The parser has
 // accepted the tag, so the next quotes are those of the next attribute.
-func (e *element) setAttr(name, value string, ascii bool) {
+func (e *element) setAttr(name, value string) {
 	at := 1 + len(e.name)
 	for i, a := range e.attrs {
 		open := at + strings.IndexAny(e.open[at:], `"'`) + 1
 		end := open + strings.IndexByte(e.open[open:], e.open[open-1])
 		if rawName(a.Name) == name {
 			if a.Value != value {
-				e.open, e.attrs[i].Value = e.open[:open]+escapeXML(value, ascii)+e.open[end:], value
+				e.open, e.attrs[i].Value = e.open[:open]+escapeXML(value)+e.open[end:], value
 			}
 			return
 		}
 		at = end + 1
 	}
-	e.open = e.open[:at] + " " + name + `="` + escapeXML(value, ascii) + `"` + e.open[at:]
+	e.open = e.open[:at] + " " + name + `="` + escapeXML(value) + `"` + e.open[at:]
 	prefix, local, found := strings.Cut(name, ":")
 	if !found {
 		prefix, local = "", name
@@ -187,20 +187,16 @@ func (e *element) setAttr(name, value string, ascii bool) {
 	e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: prefix, Local: local}, Value: value})
 }
 
-// escapeXML returns a text as it is written; in ASCII if the encoding of the file may not have
-// every character.
-func escapeXML(text string, ascii bool) string {
-	var out, references strings.Builder
-	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder returns no error
-	if !ascii {
-		return out.String()
-	}
-	for _, r := range out.String() {
-		if r < 0x80 {
-			references.WriteRune(r)
+// escapeXML returns a text as it is written: in ASCII, which every encoding of a file has.
+func escapeXML(text string) string {
+	var escaped, out strings.Builder
+	_ = xml.EscapeText(&escaped, []byte(text)) // a strings.Builder returns no error
+	for _, r := range escaped.String() {
+		if r < utf8.RuneSelf {
+			out.WriteRune(r)
 		} else {
-			fmt.Fprintf(&references, "&#%d;", r)
+			fmt.Fprintf(&out, "&#%d;", r)
 		}
 	}
-	return references.String()
+	return out.String()
 }
