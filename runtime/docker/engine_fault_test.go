@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -80,13 +81,15 @@ func TestReadyWhileContainerdHangs(t *testing.T) {
 	_, err := r.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
 	i.FreezeContainerd(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	require.ErrorIs(t, r.Kill(ctx, s.Name), context.DeadlineExceeded)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		killed := r.Kill(ctx, s.Name) // waits for containerd, and an inspect for it, if the engine has begun it
+		_, err = r.Inspect(t.Context(), s.Name)
+		return errors.Is(killed, context.DeadlineExceeded) && errors.Is(err, runtime.ErrUnavailable)
+	}, 2*time.Minute, time.Millisecond)
 	_, err = r.List(t.Context())
 	require.NoError(t, err)
-	_, err = r.Inspect(t.Context(), s.Name)
-	require.ErrorIs(t, err, runtime.ErrUnavailable)
 	require.NoError(t, r.Ping(t.Context()))
 	require.ErrorIs(t, r.Ready(t.Context()), runtime.ErrUnavailable)
 	i.Thaw(t)
