@@ -142,8 +142,6 @@ func TestEngineFailureIsVisible(t *testing.T) {
 	})
 	require.Contains(t, out, " is not ready: engine: does not answer; berth doctor names what to do\n")
 	require.Regexp(t, `(?m)^mc +ready `, out)
-	_, errOut, _ := runCommand(t, b, "events")
-	require.Contains(t, errOut, "the daemon is not ready, so events may be missing: engine: does not answer")
 	away := "the engine does not answer: states are the last observed ones, and requests wait for it EngineUnreachable\n"
 	require.Equal(t, away, eventsOfNode(t, b))
 	all.Next(t, 0, "the message of the outage", func(m berthtest.Message) bool {

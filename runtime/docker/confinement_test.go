@@ -169,6 +169,7 @@ func TestInputOfTerminal(t *testing.T) {
 }
 
 func TestInputIsNotRead(t *testing.T) {
+	t.Parallel() // it waits for the limit of an input
 	r := newRig(t)
 	id := r.run(t, r.spec("deaf", "sleep 1000"))
 	began := time.Now()

@@ -103,6 +103,7 @@ func TestReadyWhileContainerdHangs(t *testing.T) {
 // An engine that shuts down waits for the spec's stop timeout, also beyond
 // Docker's default of 10 s.
 func TestStopTimeoutAtEngineShutdown(t *testing.T) {
+	t.Parallel() // it waits for a container
 	r, i := newIsolatedRig(t)
 	s := r.spec("saves", `trap 'usleep 10500000; exit 7' TERM; echo up; while true; do usleep 10000; done`)
 	s.StopTimeout = 30 * time.Second

@@ -31,13 +31,10 @@ func newEventsCommand(c *connector) *cobra.Command {
 		Long: "Print the stored transitions, oldest first: number, time, container, and the new state or a message. Those of\n" +
 			"backups, restores and downloads have the first characters of their volume instead of a container; messages\n" +
 			"about the node itself, such as an engine that does not answer, have neither. With -f continue with new\n" +
-			"transitions. If the daemon is not ready, and so has no new ones, standard error names why.",
+			"transitions.",
 		Example: "  berth events -n 20\n  berth events -f --since 1200\n  berth events --container mc",
 	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if err := checkRange(cmd, last, since); err != nil {
-			return err
-		}
-		if err := d.warnUnready(cmd); err != nil {
 			return err
 		}
 		if since < 0 && !follow {

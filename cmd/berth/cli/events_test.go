@@ -63,17 +63,6 @@ func TestEventsOfJobs(t *testing.T) {
 	require.Regexp(t, want, out)
 }
 
-// TestEventsOfUnreadyDaemon: no transition reports that the engine or the store fails, so
-// standard error does.
-func TestEventsOfUnreadyDaemon(t *testing.T) {
-	f := newFakeAPI(t, map[string]string{"GET /readyz": `503 {"error":"Not ready: store: the disk is full"}`,
-		"GET /events?since=0&limit=1000": `200 {"events":[{"seq":8,"container":"mc","event":"event","data":"exit"}]}`})
-	out, errOut, err := command(t, f.env(), "events", "--since", "0")
-	require.NoError(t, err)
-	require.Contains(t, out, "mc                exit\n")
-	require.Equal(t, "berth: the daemon is not ready, so events may be missing: store: the disk is full; berth doctor names what to do\n", errOut)
-}
-
 // TestEventIsOneLine: the text of an event cannot look like another event.
 func TestEventIsOneLine(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[

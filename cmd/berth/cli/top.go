@@ -51,8 +51,6 @@ func newTopCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		reason, _ := d.unready(cmd.Context()) // without an answer, the list alone is printed
-		l.err = errors.Join(l.err, warnMissing(cmd, "current usage", reason))
 		return errors.Join(l.print(cmd), l.err)
 	})
 	cmd.Flags().StringVar(&o.sort, "sort", "cpu", "order: "+strings.Join(topOrders(), ", "))

@@ -44,10 +44,6 @@ func TestTop(t *testing.T) {
 	out, _, err = command(t, f.env(), "top")
 	require.NoError(t, err)
 	require.Equal(t, "No container runs.\n", out)
-	f.set("GET /readyz", `503 {"error":"Not ready: engine: does not answer"}`)
-	_, errOut, err := command(t, f.env(), "top")
-	require.NoError(t, err)
-	require.Equal(t, "berth: the daemon is not ready, so current usage may be missing: engine: does not answer; berth doctor names what to do\n", errOut)
 }
 
 // TestTopOnTerminal is live, and prints one table with --once.
