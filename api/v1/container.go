@@ -211,15 +211,19 @@ type ContainerStatus struct {
 }
 
 // Deadline returns when the running installation, or the start, of a container is ended, by
-// the host's clock; nil: no limit applies. The limit is measured from the last start of
-// berth if that is later.
+// the host's clock; nil: no limit applies, or the engine has not begun the run yet. The limit is
+// measured from the last start of berth if that is later.
 func Deadline(c Container) *time.Time {
 	st, at := c.Status, time.Time{}
+	started := FindCondition(st.Conditions, Started)
 	switch {
 	case st.Phase == Installing && !st.InstallStartedAt.IsZero():
 		at = st.InstallStartedAt.Add(c.Spec.InstallLimit())
-	case st.Phase == Starting && c.Spec.StartTimeout > 0:
-		at = st.StartRecordedAt.Add(time.Duration(c.Spec.StartTimeout))
+	case st.Phase == Starting && c.Spec.StartTimeout > 0 && started.Reason != ReasonStartWaits:
+		if at = st.StartRecordedAt; started.Since.After(at) { // the engine needed longer for it
+			at = started.Since
+		}
+		at = at.Add(time.Duration(c.Spec.StartTimeout))
 	default:
 		return nil
 	}
@@ -316,6 +320,7 @@ const (
 	ReasonPulling       = "Pulling"
 	ReasonPullFailed    = "PullFailed" // the registry has not answered yet
 	ReasonOutOfMemory   = "OutOfMemory"
+	ReasonStartWaits    = "StartWaits"    // the start goes on in the engine, and needs longer
 	ReasonStartTimedOut = "StartTimedOut" // the start pattern did not match within StartTimeout
 	ReasonInstallSlow   = "InstallSlow"   // the installer has run for long
 	ReasonOverLimit     = "OverLimit"     // the volume and the files outside it are over the limit

@@ -19,8 +19,7 @@ const (
 	reasonPresent       = "Present"    // something is on the host
 	reasonVolumeMissing = "VolumeMissing"
 	reasonMountRefused  = "MountRefused"
-	reasonNoRoom        = "NoRoom"     // no machine has room for it
-	reasonStartWaits    = "StartWaits" // the start goes on in the engine, and needs longer
+	reasonNoRoom        = "NoRoom" // no machine has room for it
 )
 
 // derive completes a changed status with the conditions, the message and the times that
@@ -94,8 +93,8 @@ const startingText = "the engine is starting it" // without a start pattern only
 
 // startWaits reports whether it is recorded what a start in the engine waits for.
 func startWaits(c v1.Container) bool {
-	return v1.FindCondition(c.Status.Conditions, v1.Started).Reason == reasonStartWaits ||
-		v1.FindCondition(c.Status.Conditions, v1.Installed).Reason == reasonStartWaits
+	return v1.FindCondition(c.Status.Conditions, v1.Started).Reason == v1.ReasonStartWaits ||
+		v1.FindCondition(c.Status.Conditions, v1.Installed).Reason == v1.ReasonStartWaits
 }
 
 // setStarted sets the condition Started of a container that has entered a phase.

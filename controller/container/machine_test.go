@@ -22,7 +22,7 @@ func (w *world) condition(kind string) v1.Condition {
 // TestLongStart: the engine needs longer for a start than one call takes.
 func TestLongStart(t *testing.T) {
 	live(t, func(w *world) {
-		w.installed(func(s *v1.ContainerSpec) { s.StartPattern = "p" })
+		w.installed(func(s *v1.ContainerSpec) { s.StartPattern, s.StartTimeout = "p", v1.Duration(20*time.Minute) })
 		w.console.held.Store(true)
 		w.engine.Outside.HoldStart(server)
 		w.change(on)
@@ -32,6 +32,7 @@ func TestLongStart(t *testing.T) {
 		require.Equal(t, v1.Unknown+" StartWaits", started.Status+" "+started.Reason)
 		require.Contains(t, started.Message, "the image is being pulled")
 		require.Equal(t, started.Message, c.Status.Message)
+		require.Nil(t, v1.Deadline(c))
 		require.Zero(t, c.Status.RestartCount)
 		require.Zero(t, c.Status.Totals)
 		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
@@ -41,6 +42,7 @@ func TestLongStart(t *testing.T) {
 		c = w.want(v1.Starting)
 		require.Equal(t, "Starting", w.condition(v1.Started).Reason)
 		require.Empty(t, c.Status.Message)
+		require.WithinDuration(t, time.Now().Add(20*time.Minute), *v1.Deadline(c), 5*time.Second, "a pull does not count")
 		starts := w.count("start", server)
 		w.console.held.Store(false)
 		time.Sleep(time.Minute)

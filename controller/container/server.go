@@ -284,17 +284,18 @@ func (t *task) recordWait(kind string, err error) error {
 	}
 	return t.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
-		setCondition(st, now, kind, v1.Unknown, reasonStartWaits, text)
+		setCondition(st, now, kind, v1.Unknown, v1.ReasonStartWaits, text)
 	})
 }
 
-// recordBegun records that a start which took long has begun a run.
+// recordBegun records that a start which took long has begun a run. Its time limit begins, too.
 func (t *task) recordBegun() error {
 	return t.record(func(st *v1.ContainerStatus, now time.Time) {
 		if t.o.Install.Running {
 			setInstalling(st, now)
 			return
 		}
+		removeCondition(st, v1.Started) // the next one is since now
 		setStarted(t.c, t.o, st, now)
 	})
 }
@@ -518,6 +519,11 @@ func (t *task) recordDeleting() error {
 // forgotten before and after the purge, so that listeners who subscribed in between
 // learn that it is gone too.
 func (t *task) forget(ctx context.Context) error {
+	for _, n := range []runtime.Name{t.serverName(), installerName(t.c.Meta.ID)} {
+		if err := t.Engine.Remove(ctx, n); err != nil { // an engine may have more than the container, which somebody has removed
+			return err
+		}
+	}
 	t.Pulls.Forget(t.c.Meta.ID)
 	t.Configs.Cancel(t.c.Meta.ID)
 	t.Configs.Forget(t.c.Meta.ID)
