@@ -17,7 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +33,9 @@ const (
 
 // terminationLog is where Kubernetes reads why a container exited.
 const terminationLog = "/dev/termination-log"
+
+// init keeps main on the main thread, which so starts the command.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	if len(os.Args) < 2 {
@@ -134,18 +137,17 @@ func send(s syscall.Signal, group bool) error {
 	if s == unix.SIGKILL {
 		return unix.Kill(-1, s) // it spares the first process and this one
 	}
-	// A child is listed with the thread that started it.
-	lists, err := filepath.Glob("/proc/1/task/*/children")
+	// The main thread started the command before it adopted an orphan, so the command is listed first.
+	text, err := os.ReadFile("/proc/1/task/1/children")
 	if err != nil {
 		return err
 	}
-	for _, list := range lists {
-		text, _ := os.ReadFile(list) // the thread may have exited
-		for _, field := range strings.Fields(string(text)) {
-			if pid, _ := strconv.Atoi(field); pid > 0 && pid != os.Getpid() {
-				return kill(pid, s, group)
-			}
+	if command, _, found := strings.Cut(string(text), " "); found {
+		pid, err := strconv.Atoi(command)
+		if err != nil {
+			return err
 		}
+		return kill(pid, s, group)
 	}
 	return errors.New("the command does not run")
 }

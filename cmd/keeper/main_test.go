@@ -108,6 +108,16 @@ func TestSignalReachesTheCommand(t *testing.T) {
 	require.Equal(t, 7, code(t, c.Wait()))
 }
 
+// TestSignalReachesNoOrphan: a daemon of the command becomes a child of the keeper, too.
+func TestSignalReachesNoOrphan(t *testing.T) {
+	keeper := build(t)
+	for range 5 { // the command is started by any thread
+		c, _ := started(t, keeper, "run", "-group", "--", "sh", "-c", "(setsid sleep 1000 &); trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done")
+		require.NoError(t, inside(t, c, keeper, "signal", "-group", "SIGINT"))
+		require.Equal(t, 7, code(t, c.Wait()))
+	}
+}
+
 func TestKillReachesEveryProcess(t *testing.T) {
 	keeper := build(t)
 	c, _ := started(t, keeper, "run", "--", "sh", "-c", "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 1000\" & echo ready; sleep 1000")
