@@ -326,19 +326,22 @@ func checkRestart(f *v1.FieldErrors, r v1.RestartPolicy) {
 	}
 }
 
+// leaveOut is the remedy for most of what an engine lacks.
+const leaveOut = "must be left out"
+
 // needs lists what an engine may lack, by the names of package runtime, with the field of a
 // request that needs it.
 var needs = []struct {
-	capability, field string
-	needed            func(*v1.ContainerSpec) bool
+	capability, field, remedy string
+	needed                    func(*v1.ContainerSpec) bool
 }{
-	{"swap", "limits.swap", func(s *v1.ContainerSpec) bool { return s.Limits.Swap != 0 }},
-	{"pids", "limits.pids", func(s *v1.ContainerSpec) bool { return s.Limits.Pids != 0 }},
-	{"no_oom_kill", "limits.oom_kill", func(s *v1.ContainerSpec) bool { return s.Limits.WithoutOOMKill() }},
-	{"io_weight", "limits.io_weight", func(s *v1.ContainerSpec) bool { return s.Limits.IOWeight != 0 }},
-	{"cpuset", "cpuset", func(s *v1.ContainerSpec) bool { return s.Cpuset != "" }},
-	{"host_mounts", "mounts", func(s *v1.ContainerSpec) bool { return len(s.Mounts) > 0 }},
-	{"user_names", "user", func(s *v1.ContainerSpec) bool { return strings.Trim(s.User, "0123456789:") != "" }},
+	{"swap", "limits.swap", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.Swap != 0 }},
+	{"pids", "limits.pids", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.Pids != 0 }},
+	{"no_oom_kill", "limits.oom_kill", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.WithoutOOMKill() }},
+	{"io_weight", "limits.io_weight", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.IOWeight != 0 }},
+	{"cpuset", "cpuset", leaveOut, func(s *v1.ContainerSpec) bool { return s.Cpuset != "" }},
+	{"host_mounts", "mounts", leaveOut, func(s *v1.ContainerSpec) bool { return len(s.Mounts) > 0 }},
+	{"user_names", "user", "must be a number, such as 988 or 988:988", func(s *v1.ContainerSpec) bool { return strings.Trim(s.User, "0123456789:") != "" }},
 }
 
 // checkEngine refuses what the engine lacks: a limit that is stored and not enforced would be
@@ -346,7 +349,7 @@ var needs = []struct {
 func checkEngine(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	for _, n := range needs {
 		if slices.Contains(p.Lacks, n.capability) && n.needed(spec) {
-			f.Add(n.field, "must be left out: the engine %s lacks %s", p.Engine, n.capability)
+			f.Add(n.field, "%s: the engine %s lacks %s", n.remedy, p.Engine, n.capability)
 		}
 	}
 }
@@ -358,6 +361,9 @@ func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	}
 	if len(spec.Mounts) == 0 {
 		spec.Mounts = nil
+	}
+	if slices.Contains(p.Lacks, "host_mounts") {
+		return // checkEngine reports them
 	}
 	targets := map[string]bool{v1.Home: true}
 	for i := range spec.Mounts {

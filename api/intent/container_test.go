@@ -235,7 +235,7 @@ func TestMountThatTheHostRefuses(t *testing.T) {
 // TestWhatTheEngineLacks: each request that needs it is refused with its field.
 func TestWhatTheEngineLacks(t *testing.T) {
 	no := false
-	policy := intent.Policy{Engine: "kubernetes", AllowedMounts: []string{"/srv"},
+	policy := intent.Policy{Engine: "kubernetes",
 		Lacks: []string{"swap", "pids", "no_oom_kill", "io_weight", "cpuset", "host_mounts", "user_names"}}
 	spec := func() *v1.ContainerSpec {
 		return &v1.ContainerSpec{Image: "busybox:1", VolumeID: "v", User: "1000:1000", Limits: v1.Limits{Memory: 64 << 20, CPU: 1}}
@@ -258,7 +258,7 @@ func TestWhatTheEngineLacks(t *testing.T) {
 		intent.CheckContainer(&f, policy, "mc", s)
 		require.Len(t, f, 1, field)
 		require.Equal(t, field, f[0].Key)
-		require.Contains(t, f[0].Message, "must be left out: the engine kubernetes lacks ")
+		require.Contains(t, f[0].Message, ": the engine kubernetes lacks ")
 		f = nil
 		intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}}, "mc", s)
 		require.NoError(t, f.Err(), "Docker lacks nothing")

@@ -35,7 +35,7 @@ func TestRequestsForWhatEnginesLack(t *testing.T) {
 		spec := v1.ContainerSpec{Image: "busybox:1", VolumeID: "v", Limits: v1.Limits{Memory: 64 << 20}}
 		request(&spec)
 		var f v1.FieldErrors
-		policy := intent.Policy{Engine: v1.EngineKubernetes, AllowedMounts: []string{"/srv"}, Lacks: []string{string(lacking)}}
+		policy := intent.Policy{Engine: v1.EngineKubernetes, Lacks: []string{string(lacking)}}
 		intent.CheckContainer(&f, policy, "mc", &spec)
 		require.Len(t, f, 1, lacking)
 		require.Contains(t, f[0].Message, "lacks "+string(lacking))
