@@ -102,7 +102,7 @@ func judgeDaemon(s daemonState, version string) Result {
 	case !s.answers:
 		return failed(fmt.Sprintf("%s does not answer: %v", s.url, s.err), "look for a berth that hangs, or another program on its port (ss -ltnp)")
 	case s.err != nil:
-		return failed("is not ready: "+s.err.Error(), "read its log with journalctl -u berth")
+		return failed("is not ready: "+s.err.Error(), "see the other checks, and read its log with journalctl -u berth, or that of its pod with kubectl logs")
 	case s.refusal != nil:
 		return warning("is ready, but does not show its metrics: "+s.refusal.Error(), "name its configuration with --config, or its token with BERTH_TOKEN")
 	case running != version:

@@ -177,7 +177,8 @@ const (
 // container is gone with it.
 func judgeCluster(volumes string, info runtime.EngineInfo, err error) Result {
 	if err != nil {
-		return failed(err.Error(), "correct kubernetes.kubeconfig, or the permissions of berth's service account (hack/deploy/kubernetes/role.yaml)")
+		return failed(err.Error(), "let berth's pod reach the cluster's API server, or correct kubernetes.kubeconfig, or the permissions of berth's service account "+
+			"(hack/deploy/kubernetes/role.yaml)")
 	}
 	found := fmt.Sprintf("Kubernetes %s with %d processors, on %s, Linux %s", info.Version, info.CPUs, info.OS, info.Kernel)
 	switch {
@@ -191,11 +192,12 @@ func judgeCluster(volumes string, info runtime.EngineInfo, err error) Result {
 	return ok(found)
 }
 
-// isMount reports whether a directory is on another file system than its parent.
+// isMount reports whether a directory is the root of a mount, which may be of its parent's own
+// file system. A kernel before 5.8 does not say.
 func isMount(path string) bool {
-	own, _, err := diskOf(path)
-	parent, _, parentErr := diskOf(filepath.Dir(path))
-	return err == nil && parentErr == nil && own != parent
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, 0, &st)
+	return err == nil && (st.Attributes|^st.Attributes_mask)&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 func judgeVersion(info runtime.EngineInfo) Result {

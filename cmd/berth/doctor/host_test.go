@@ -127,3 +127,8 @@ func TestEngineChecks(t *testing.T) {
 		}
 	}
 }
+
+func TestIsMount(t *testing.T) {
+	require.True(t, isMount("/proc"))
+	require.False(t, isMount(t.TempDir()))
+}
