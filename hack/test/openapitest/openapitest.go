@@ -194,7 +194,7 @@ func oneOf(resp *http.Response, statuses ...int) error {
 func find(doc *openapi3.T, path string) (item *openapi3.PathItem) {
 	found, have := "", strings.Split(strings.TrimRight(path, "/"), "/")
 	for pattern, candidate := range doc.Paths.Map() {
-		if matches(strings.Split(pattern, "/"), have) &&
+		if strings.Count(pattern, "/") == len(have)-1 && matches(strings.Split(pattern, "/"), have) &&
 			(item == nil || strings.Count(pattern, "{") < strings.Count(found, "{")) {
 			found, item = pattern, candidate
 		}
@@ -203,9 +203,6 @@ func find(doc *openapi3.T, path string) (item *openapi3.PathItem) {
 }
 
 func matches(want, have []string) bool {
-	if len(want) != len(have) {
-		return false
-	}
 	for i := range want {
 		if want[i] != have[i] && (!strings.HasPrefix(want[i], "{") || have[i] == "") {
 			return false
