@@ -174,12 +174,10 @@ func CheckRefs(f *v1.FieldErrors, refs []v1.PortRef) {
 // DeletePorts removes ports, which passed CheckRefs, from the pool. It ignores ports
 // that are not in the pool, and skips those that a container has claimed.
 func DeletePorts(s store.Writer, refs []v1.PortRef) (deleted int, skipped []v1.ClaimedPort, err error) {
-	byPool := map[string]v1.PortSet{}
+	byPool := map[string][]int{} // no PortSet: a request may name many addresses, with a port each
 	for _, r := range refs {
 		for _, id := range poolsOf(r) {
-			set := byPool[id]
-			set.Add(r.Port)
-			byPool[id] = set
+			byPool[id] = append(byPool[id], r.Port)
 		}
 	}
 	err = s.Update(func(tx *store.Tx) error {
@@ -201,9 +199,10 @@ func DeletePorts(s store.Writer, refs []v1.PortRef) (deleted int, skipped []v1.C
 }
 
 // removePorts removes ports from one pool, if it exists.
-func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held []v1.ClaimedPort, err error) {
+func removePorts(tx *store.Tx, pool string, ports []int) (deleted int, held []v1.ClaimedPort, err error) {
 	err = store.Pools.SetSpec(tx, pool, func(p *v1.PoolSpec) error {
-		for port := range ports.All() {
+		slices.Sort(ports)
+		for _, port := range slices.Compact(ports) {
 			c, err := store.GetClaim(tx, pool, port)
 			switch {
 			case err != nil:

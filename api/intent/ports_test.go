@@ -1,6 +1,8 @@
 package intent_test
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -178,4 +180,21 @@ func TestFirewallStateOfAnEntry(t *testing.T) {
 	require.Equal(t, v1.Rule{State: v1.FirewallApplied}, w.port(1000, "tcp").Firewall)
 	require.Equal(t, v1.Rule{State: v1.FirewallUnavailable, Reason: "no privileges"}, w.port(1001, "tcp").Firewall)
 	require.Equal(t, v1.FirewallPending, w.port(1000, "udp").Firewall.State)
+}
+
+// TestDeletePortsOfManyAddresses: a request of 1 MiB names some 25,000 addresses, and takes little memory for
+// each.
+func TestDeletePortsOfManyAddresses(t *testing.T) {
+	w := newWorld(t)
+	refs := make([]v1.PortRef, 25_000)
+	for i := range refs {
+		refs[i] = v1.PortRef{IP: fmt.Sprintf("10.1.%d.%d", i/250, i%250), Port: 65_535}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	deleted, _, err := intent.DeletePorts(w.store, append(refs, v1.PortRef{IP: "10.0.0.1", Port: 7}))
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Zero(t, deleted)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 }
