@@ -118,7 +118,7 @@ func stateOf(o Container) ContainerState {
 // ViewOf returns a container as clients receive it. The directory is that of its volume.
 func ViewOf(o Container, directory string, conditions []Condition) ContainerView {
 	return ContainerView{
-		ContainerSpec: Declared(o), UID: o.Meta.UID, ContainerID: o.Status.ContainerID, InstallState: InstallStateOf(o),
+		ContainerSpec: complete(o), UID: o.Meta.UID, ContainerID: o.Status.ContainerID, InstallState: InstallStateOf(o),
 		ContainerState: stateOf(o), Mount: VolumeMount{directory, Home},
 		CreatedAt: o.Meta.CreatedAt.Unix(), UpdatedAt: o.Meta.UpdatedAt.Unix(),
 		Generation: o.Meta.Generation, ObservedGeneration: o.Status.ObservedGeneration,
@@ -128,10 +128,13 @@ func ViewOf(o Container, directory string, conditions []Condition) ContainerView
 
 // Declared returns the spec of a container as a client may declare it again: with its id and
 // its defaults, and without its install script.
-func Declared(o Container) ContainerSpec {
+func Declared(o Container) ContainerSpec { return Shown(complete(o)) }
+
+// complete returns the spec of a container with its id and its defaults.
+func complete(o Container) ContainerSpec {
 	spec := WithDefaults(o.Spec)
 	spec.InternalID = o.Meta.ID
-	return Shown(spec)
+	return spec
 }
 
 // SummaryOf returns a container in a list.
