@@ -20,7 +20,7 @@ import (
 // TestRoutesNeedToken requests every route without a valid token: each answers 401,
 // and the store does not change.
 func TestRoutesNeedToken(t *testing.T) {
-	h := newHarnessWith(t, func(d *Deps) { d.FailureDelay = time.Millisecond })
+	h := newHarnessWith(t, func(d *Deps) { d.WrongTokens = limit.NewRate(limit.Pace{Every: time.Second, Burst: 1000, Keys: 1}) })
 	volume := h.volume()
 	h.ports(1000)
 	h.container("mc", volume, 1000)

@@ -117,14 +117,5 @@ type Deps struct {
 	Version    string
 	SpoolDir   string // for a backup of the store until it was sent; empty: os.TempDir()
 
-	// HeaderTimeout bounds the time to the first byte of a request, and then to the
-	// end of its headers; 0: 10 s.
-	HeaderTimeout time.Duration
-
-	// WrongTokens counts wrong tokens, together with those of SFTP; nil: alone.
-	WrongTokens *limit.Rate
-
-	// FailureDelay is the delay of each 401 for an address that has sent many wrong
-	// tokens; 0: 1 s.
-	FailureDelay time.Duration
+	WrongTokens *limit.Rate // counts wrong tokens, together with those of SFTP
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/intent"
+	"berth/api/limit"
 	"berth/api/stream"
 	"berth/api/ui"
 	v1 "berth/api/v1"
@@ -150,7 +152,7 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	h.hub = stream.New(t.TempDir(), stream.Options{})
 	deps := Deps{Page: ui.New, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console, Archives: noArchives{},
 		Engine: func() EngineHealth { return EngineHealth{Reachable: true} }, Ready: func() []string { return nil },
-		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3",
+		Registerer: h.registry, Gatherer: h.registry, WrongTokens: limit.NewRate(limit.WrongTokens()), Log: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		Node: func() v1.Node {
 			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Engine: v1.NodeEngine{Name: v1.EngineDocker, Lacks: []string{}}, Features: v1.Defaults().Features()}
 		}}

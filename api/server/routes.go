@@ -12,6 +12,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -220,14 +221,10 @@ func (r route) checkQuery(c *fiber.Ctx) error {
 
 // shown returns the name of an unknown parameter for an error message.
 func shown(name string) string {
-	const most = 64
-	if len(name) > most {
-		return name[:most] + "..."
-	}
 	if name == "" {
 		return strconv.Quote(name)
 	}
-	return name
+	return edge.Clip(name)
 }
 
 // Operation is a route as the document describes it.

@@ -3,12 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
 	"berth/api/limit"
@@ -31,17 +28,11 @@ func New(d Deps) *Server { return newServer(d) }
 
 // newServer returns a Server with more routes than those of the API.
 func newServer(d Deps, more ...route) *Server {
-	if d.Log == nil {
-		d.Log = slog.New(slog.DiscardHandler)
-	}
-	if d.Registerer == nil {
-		d.Registerer = prometheus.NewRegistry()
-	}
 	s := &Server{sessions: auth.NewSessions(d.Store, d.Settings)}
 	auditor := newAuditor(d.Store, d.Registerer)
 	s.front = edge.New(edge.Options{
 		Settings: d.Settings.Current, Translate: ofStore, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
-		WrongTokens: d.WrongTokens, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
+		WrongTokens: d.WrongTokens,
 	})
 	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, paces: newPaces(), tickets: auth.NewTickets(), log: d.Log}
 	bodies := edge.NewBodies(d.Settings.Current)

@@ -150,13 +150,17 @@ func TestLargeUnreadBodyClosesConnection(t *testing.T) {
 }
 
 func TestStuckClients(t *testing.T) {
-	h := newHarnessWith(t, func(d *Deps) { d.HeaderTimeout = 200 * time.Millisecond })
+	h := newHarness(t)
+	var clients []*rawConn
 	for _, text := range []string{
 		"GET /containers HTTP/1.1\nHost:",
 		"POST /auth/tokens HTTP/1.1\n" + headers + "Content-Length: 100\n\n{",
 	} {
 		c := h.dial()
 		c.send(text)
+		clients = append(clients, c)
+	}
+	for _, c := range clients {
 		status, body := c.answer()
 		require.Equal(t, `408 {"error":"Request timed out"}`, fmt.Sprint(status, " ", body))
 		_, err := c.r.ReadByte()

@@ -64,7 +64,7 @@ func onContainer(m v1.Meta) check {
 // is closed then too, except at shutdown, when it may finish within the timeout.
 func (s sessions) beginOperation(ctx context.Context, c *call, volume string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	abort, upload := edge.Abort(c.Ctx), edge.HasBody(c.Ctx)
+	abort, upload := edge.Abort(c.Ctx), c.Request().IsBodyStream()
 	check := onChangeOf(volume)
 	if c.Method() == http.MethodGet || c.Method() == http.MethodHead {
 		check = onVolumeOf(volume)

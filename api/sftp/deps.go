@@ -31,7 +31,7 @@ type Files interface {
 	SetAttributes(ctx context.Context, volume, path string, a v1.FileAttributes) (changed bool, err error)
 }
 
-// Deps are the dependencies of a Server. All but Registerer, Log and WrongTokens are required.
+// Deps are the dependencies of a Server. All are required.
 type Deps struct {
 	Store      *store.Store
 	Settings   auth.Settings
@@ -39,6 +39,5 @@ type Deps struct {
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 
-	// WrongTokens counts failed logins, together with the wrong tokens of the API; nil: alone.
-	WrongTokens *limit.Rate
+	WrongTokens *limit.Rate // counts failed logins, together with the wrong tokens of the API
 }

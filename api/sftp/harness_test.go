@@ -19,6 +19,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/runtime/volume"
 	"berth/store"
@@ -109,7 +110,7 @@ func newHarnessWith(t testing.TB, change func(*Server)) *harness {
 	require.NoError(t, err)
 	key, err := LoadHostKey(config.SFTP.HostKey)
 	require.NoError(t, err)
-	h.server = New(Deps{Store: db, Settings: h.settings, Files: h.volumes.Files().InPlace(), Registerer: h.registry,
+	h.server = New(Deps{Store: db, Settings: h.settings, Files: h.volumes.Files().InPlace(), Registerer: h.registry, WrongTokens: limit.NewRate(limit.WrongTokens()),
 		Log: slog.New(slog.NewTextHandler(h.log, nil))}, key)
 	change(h.server)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/cpu"
 
@@ -51,15 +50,6 @@ type Server struct {
 
 // New returns a Server with a host key, which does nothing until Listen is called.
 func New(d Deps, key ssh.Signer) *Server {
-	if d.Log == nil {
-		d.Log = slog.New(slog.DiscardHandler)
-	}
-	if d.Registerer == nil {
-		d.Registerer = prometheus.NewRegistry()
-	}
-	if d.WrongTokens == nil {
-		d.WrongTokens = limit.NewRate(limit.WrongTokens())
-	}
 	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings), audit: &auditor{store: d.Store, log: d.Log},
 		metrics: newMetrics(d.Registerer), login: loginTime, delay: failureDelay,
 		changes: limit.NewRate(limit.FileChanges()), wrong: d.WrongTokens, lines: limit.NewRate(limit.FailureLines()),

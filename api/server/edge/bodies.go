@@ -17,7 +17,7 @@ import (
 // Limits on all JSON bodies together, besides limit.Bodies.
 const (
 	bodyFree    = 8 << 10 // bytes of each body that are not counted: the HTTP library buffers as many anyway
-	decodersMax = 4       // bodies decoded at once: a decoded body is larger than its JSON
+	decodersMax = 4       // bodies decoded at once: with more, other requests wait for a processor for up to ten times as long
 )
 
 // Bodies reads JSON bodies and bounds the memory that all of them use together.
@@ -98,8 +98,8 @@ func (b *Bodies) reserve(c *fiber.Ctx, n int64) error {
 }
 
 // Unmarshal decodes a JSON object into the struct that out points to, and adds
-// every error to f, see unmarshal. It returns false if raw is not a JSON object. It decodes at most decodersMax bodies larger than bodyFree at
-// once; the others wait, for milliseconds.
+// every error to f, see unmarshal. It returns false if raw is not a JSON object. It decodes at most
+// decodersMax bodies larger than bodyFree at once.
 func (b *Bodies) Unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 	if len(raw) > bodyFree {
 		b.decoding <- struct{}{}

@@ -17,7 +17,7 @@ import (
 // does not wait.
 func TestBodyWaitsForMemory(t *testing.T) {
 	bodies := NewBodies(v1.Defaults)
-	h := newHarness(t, Options{}, func(s *Server) {
+	h := newHarness(t, nil, func(s *Server) {
 		s.Add("POST", "/body", func(c *fiber.Ctx) error {
 			_, err := bodies.Read(c, 1<<20)
 			return err

@@ -103,20 +103,12 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// connOf returns the connection of a request, or nil in a test without a network.
-func connOf(c *fiber.Ctx) *conn {
-	own, _ := c.Context().Conn().(*conn)
-	return own
-}
+// connOf returns the connection of a request.
+func connOf(c *fiber.Ctx) *conn { return c.Context().Conn().(*conn) }
 
 // Abort returns a function that closes the connection of a request at once, even
 // while its answer is being sent. It may be called after the handler has returned.
-func Abort(c *fiber.Ctx) func() {
-	if own := connOf(c); own != nil {
-		return own.abort
-	}
-	return func() {}
-}
+func Abort(c *fiber.Ctx) func() { return connOf(c).abort }
 
 // SetLinger sets whether Close lingers.
 func (c *conn) SetLinger(linger bool) { c.linger.Store(linger) }

@@ -193,7 +193,7 @@ func (x filler) fillStruct(v reflect.Value, path string) {
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		x.faults.Add(join(path, clip(name)), "unknown field")
+		x.faults.Add(join(path, Clip(name)), "unknown field")
 	}
 }
 
@@ -227,8 +227,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// clip shortens a client's text for an error message.
-func clip(name string) string {
+// Clip shortens a client's text for an error message.
+func Clip(name string) string {
 	const most = 64
 	if len(name) > most {
 		return name[:most] + "..."
@@ -302,9 +302,9 @@ func (x filler) fillMap(v reflect.Value, path string) {
 		}
 		key, element := reflect.ValueOf(name), reflect.New(v.Type().Elem()).Elem()
 		if v.MapIndex(key).IsValid() {
-			x.faults.Add(join(path, clip(name)), "is set twice")
+			x.faults.Add(join(path, Clip(name)), "is set twice")
 		}
-		x.fill(element, join(path, clip(name)))
+		x.fill(element, join(path, Clip(name)))
 		v.SetMapIndex(key, element)
 	}
 }

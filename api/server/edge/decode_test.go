@@ -121,6 +121,6 @@ func TestBodyTooDeepOrLarge(t *testing.T) {
 		if err := f.Err(); err != nil {
 			got = err.Error()
 		}
-		require.Equal(t, want, got, clip(body))
+		require.Equal(t, want, got, Clip(body))
 	}
 }

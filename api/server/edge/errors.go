@@ -164,7 +164,7 @@ const (
 
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
-	refused, log := Refusal(s.translate(err))
+	refused, log := Refusal(s.options.Translate(err))
 	status := Status(refused)
 	if log {
 		s.log.Error("request failed", slog.String("request", CallOf(c).ID),

@@ -14,46 +14,34 @@ import (
 // failureDelay is the delay of each answer to an address with too many wrong tokens.
 const failureDelay = time.Second
 
-// failures counts failed authorizations, and logs them at most once a second per
-// address. Answers to an address that sends many wrong tokens are delayed, each on its
-// connection, whose number is limited. Valid tokens are never delayed, so no client is locked out.
-type failures struct {
-	log   *slog.Logger
-	count prometheus.Counter
-	wrong *limit.Rate // wrong tokens, by address
-	lines *limit.Rate // of the log, by address
-	delay time.Duration
-}
-
-func newFailures(o Options) *failures {
-	count := prometheus.NewCounter(prometheus.CounterOpts{
+func newFailures() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "berth_auth_failures_total",
 		Help: "Requests with a missing or invalid token.",
 	})
-	o.Registerer.MustRegister(count)
-	return &failures{log: o.Log, count: count, delay: o.FailureDelay, wrong: o.WrongTokens,
-		lines: limit.NewRate(limit.FailureLines())}
 }
 
-// record counts a failed authorization. wrong is false for a missing token. It
-// reports whether the answer must be delayed.
-func (f *failures) record(address string, wrong bool) (slow bool) {
-	f.count.Inc()
-	if f.mayLog(address) {
-		f.log.Warn("authorization failed", slog.String("address", address))
-	}
-	return wrong && f.wrong.Take(limit.Network(address), 1) > 0
-}
-
-// mayLog reports whether there may be a line about an address, and counts it.
-func (f *failures) mayLog(address string) bool { return f.lines.Take(limit.Network(address), 1) == 0 }
-
-// Unauthorized records a request without a valid token, and delays it if its
-// address has sent many wrong ones. wrong is false for a missing token.
+// Unauthorized records a request without a valid token. wrong is false for a missing token. It delays the
+// answer to an address that has sent many wrong ones, on a connection, whose number is limited. Valid tokens
+// are never delayed, so no client is locked out.
 func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
-	if s.failures.record(s.ClientIP(c), wrong) {
-		time.Sleep(s.failures.delay) // also if the client leaves or the server shuts down: it is short
+	if s.failed(s.ClientIP(c), wrong) {
+		time.Sleep(failureDelay) // also if the client leaves or the server shuts down: it is short
 	}
+}
+
+// failed counts a failed authorization, and reports whether its answer must be delayed.
+func (s *Server) failed(address string, wrong bool) (slow bool) {
+	s.failures.Inc()
+	if s.mayLog(address) {
+		s.log.Warn("authorization failed", slog.String("address", address))
+	}
+	return wrong && s.options.WrongTokens.Take(limit.Network(address), 1) > 0
+}
+
+// mayLog reports whether there may be a line about an address, once a second, and counts it.
+func (s *Server) mayLog(address string) bool {
+	return s.failureLines.Take(limit.Network(address), 1) == 0
 }
 
 // shownAccept is how many bytes of a wrong Accept header are logged.
@@ -64,7 +52,7 @@ const shownAccept = 100
 func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
 	c.Set("X-Expected-Accept", expected)
 	address := s.ClientIP(c)
-	if s.failures.mayLog(address) {
+	if s.mayLog(address) {
 		accept := v1.MaskTokens(c.Get(fiber.HeaderAccept))
 		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", CallOf(c).ID),
 			slog.String("address", address), slog.String("expected", expected),

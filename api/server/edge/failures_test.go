@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"berth/api/limit"
@@ -22,7 +20,7 @@ import (
 // tokens. Other requests are not.
 func TestWrongTokensAreDelayed(t *testing.T) {
 	refused := v1.Error{Code: v1.Unauthorized, Message: "no"}
-	h := newHarness(t, Options{FailureDelay: 500 * time.Millisecond}, func(s *Server) {
+	h := newHarness(t, nil, func(s *Server) {
 		s.Add("GET", "/", func(c *fiber.Ctx) error {
 			token := c.Get("Authorization")
 			if token == "good" {
@@ -54,25 +52,25 @@ func TestWrongTokensAreDelayed(t *testing.T) {
 	}
 	began := time.Now()
 	require.Equal(t, 401, status(send(wrong)))
-	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(began), failureDelay)
 	began = time.Now()
 	require.Equal(t, 200, status(send("Authorization: good\r\n")))
 	require.Equal(t, 401, status(send("")), "a missing token is no guess")
-	require.Less(t, time.Since(began), 500*time.Millisecond)
+	require.Less(t, time.Since(began), failureDelay)
 }
 
 // TestFailuresPerAddress: failures are counted per address, and a missing token is none.
 func TestFailuresPerAddress(t *testing.T) {
-	f := newFailures(Options{Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), WrongTokens: limit.NewRate(limit.WrongTokens())})
+	s := New(options(nil))
 	many := func(address string, wrong bool) (slow bool) {
 		for range limit.WrongTokens().Burst + 1 {
-			slow = f.record(address, wrong)
+			slow = s.failed(address, wrong)
 		}
 		return slow
 	}
 	require.False(t, many("10.0.0.1", false), "no token at all")
 	require.True(t, many("10.0.0.1", true))
-	require.False(t, f.record("10.0.0.2", true))
+	require.False(t, s.failed("10.0.0.2", true))
 	require.True(t, many("2001:db8::1", true))
-	require.True(t, f.record("2001:db8::ffff", true), "one network")
+	require.True(t, s.failed("2001:db8::ffff", true), "one network")
 }

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -24,14 +27,21 @@ type harness struct {
 	addr   string
 }
 
-// newHarness serves the routes that add adds.
-func newHarness(t *testing.T, o Options, add func(*Server)) *harness {
-	t.Helper()
-	o.Settings, o.Registerer = v1.Defaults, prometheus.NewRegistry()
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+// options returns the options of a server, which logs to log unless that is nil.
+func options(log io.Writer) Options {
+	o := Options{Settings: v1.Defaults, Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		WrongTokens: limit.NewRate(limit.WrongTokens()), Translate: func(err error) error { return err },
+		Answered: func(*fiber.Ctx) error { return nil }}
+	if log != nil {
+		o.Log = slog.New(slog.NewTextHandler(log, nil))
 	}
-	s := New(o)
+	return o
+}
+
+// newHarness serves the routes that add adds.
+func newHarness(t *testing.T, log io.Writer, add func(*Server)) *harness {
+	t.Helper()
+	s := New(options(log))
 	add(s)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

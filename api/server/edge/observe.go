@@ -6,24 +6,20 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
-func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func newDuration() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_http_request_duration_seconds",
 		Help:    "Time from the headers of a request to its answer.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 	}, []string{"route", "code"})
-	r.MustRegister(duration)
-	return duration
 }
 
 // observe is the outermost middleware. It assigns the request id, answers errors
@@ -45,7 +41,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 		err = s.fail(c, err)
 	}
 	// A request that failed already is answered and logged with the first cause.
-	if failed := s.answered(c); failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError {
+	if failed := s.options.Answered(c); failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError {
 		err = s.fail(c, failed)
 	}
 	if call.leave != nil {
@@ -54,7 +50,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	drain(c)
 	took := time.Since(began)
 	s.duration.WithLabelValues(cmp.Or(call.Route, "none"), strconv.Itoa(c.Response().StatusCode())).Observe(took.Seconds())
-	s.requests.write(c, s.ClientIP, took)
+	s.logRequest(c, took)
 	return err
 }
 
@@ -70,38 +66,26 @@ func (s *Server) recovered(c *fiber.Ctx) (err error) {
 	return c.Next()
 }
 
-// requestLog writes a line for each request: at info for requests that may change
-// something, unless they are dry runs or have no valid token, else at debug. Lines beyond
-// limit.RequestLines are counted in the next.
-type requestLog struct {
-	log     *slog.Logger
-	limit   *limit.Rate
-	skipped atomic.Int64
-}
-
-func newRequestLog(log *slog.Logger) *requestLog {
-	return &requestLog{log: log, limit: limit.NewRate(limit.RequestLines())}
-}
-
-// write logs an answered request from the address that address returns. The line has the path without its query, which may
-// contain a token.
-func (l *requestLog) write(c *fiber.Ctx, address func(*fiber.Ctx) string, took time.Duration) {
+// logRequest logs an answered request: at info if it may have changed something, and was neither a dry
+// run nor without a valid token, else at debug. The line has the path without its query, which may contain a
+// token. Lines beyond limit.RequestLines are counted in the next.
+func (s *Server) logRequest(c *fiber.Ctx, took time.Duration) {
 	level := slog.LevelDebug
 	call := CallOf(c)
 	changes := c.Method() != fiber.MethodGet && c.Method() != fiber.MethodHead && c.Method() != fiber.MethodOptions
 	if changes && !call.DryRun && (call.proved || c.Response().StatusCode() < fiber.StatusBadRequest) {
 		level = slog.LevelInfo
 	}
-	if !l.log.Enabled(c.Context(), level) {
+	if !s.log.Enabled(c.Context(), level) {
 		return
 	}
-	if l.limit.Take("requests", 1) > 0 {
-		l.skipped.Add(1)
+	if s.requestLines.Take("requests", 1) > 0 {
+		s.skipped.Add(1)
 		return
 	}
 	args := []slog.Attr{
 		slog.String("method", c.Method()), slog.String("path", v1.MaskTokens(c.Path())), slog.Int("status", c.Response().StatusCode()),
-		slog.String("address", address(c)), slog.String("request", call.ID), slog.Duration("took", took.Round(time.Microsecond)),
+		slog.String("address", s.ClientIP(c)), slog.String("request", call.ID), slog.Duration("took", took.Round(time.Microsecond)),
 	}
 	if call.proved {
 		args = append(args, slog.String("token", cmp.Or(call.token, "administrator")))
@@ -112,8 +96,8 @@ func (l *requestLog) write(c *fiber.Ctx, address func(*fiber.Ctx) string, took t
 	if code := c.GetRespHeader("X-Error-Code"); code != "" {
 		args = append(args, slog.String("error", code))
 	}
-	if n := l.skipped.Swap(0); n > 0 {
+	if n := s.skipped.Swap(0); n > 0 {
 		args = append(args, slog.Int64("skipped", n))
 	}
-	l.log.LogAttrs(c.Context(), level, "request", args...)
+	s.log.LogAttrs(c.Context(), level, "request", args...)
 }

@@ -159,7 +159,7 @@ func (s *Server) ClientIP(c *fiber.Ctx) string {
 	if len(forwarded) == 0 {
 		return address
 	}
-	trusted := s.settings().Server.TrustedProxies
+	trusted := s.options.Settings().Server.TrustedProxies
 	hops := strings.Split(string(bytes.Join(forwarded, []byte(","))), ",")
 	for i := len(hops) - 1; i >= 0 && within(trusted, address); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
@@ -173,7 +173,7 @@ func (s *Server) ClientIP(c *fiber.Ctx) string {
 
 // trusted reports whether an address is in server.trusted_proxies.
 func (s *Server) trusted(address string) bool {
-	return within(s.settings().Server.TrustedProxies, address)
+	return within(s.options.Settings().Server.TrustedProxies, address)
 }
 
 // within reports whether an address is in one of the networks.

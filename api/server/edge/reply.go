@@ -32,13 +32,10 @@ func SendJSON(c *fiber.Ctx, body []byte) error {
 	}
 	// The memory is counted until the answer was sent or has failed: a client may read slowly, after
 	// the handler has returned.
-	call, leave := CallOf(c), func() {}
-	if call.answers != nil {
-		n := min(limit.InMiB(int64(len(body))), int64(limit.Answers().Tenant))
-		var err error
-		if leave, err = call.answers.Enter(context.Background(), limit.Claim{Tenant: call.tenant, N: int(n)}); err != nil {
-			return errAnswers
-		}
+	call, n := CallOf(c), min(limit.InMiB(int64(len(body))), int64(limit.Answers().Tenant))
+	leave, err := call.answers.Enter(context.Background(), limit.Claim{Tenant: call.tenant, N: int(n)})
+	if err != nil {
+		return errAnswers
 	}
 	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), leave}, len(body))
 	return nil

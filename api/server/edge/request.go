@@ -30,7 +30,7 @@ type Call struct {
 	tenant string // whose limits it uses
 	leave  func() // frees the memory of its body; nil: it has none
 
-	answers *limit.Slots // the memory of large answers; nil: without a bound
+	answers *limit.Slots // the memory of large answers
 }
 
 // callKey is the only local of a request: its *Call.
@@ -58,9 +58,8 @@ func newRequestID() string {
 func SetToken(c *fiber.Ctx, id, tenant string) {
 	call := CallOf(c)
 	call.proved, call.token, call.tenant = true, id, tenant
-	if own := connOf(c); own != nil {
-		own.all.prove(own, tenant)
-	}
+	own := connOf(c)
+	own.all.prove(own, tenant)
 }
 
 // QueryInt returns a query parameter between 0 and most, or absent if it is missing.
@@ -103,10 +102,7 @@ const leftCheck = 250 * time.Millisecond
 // end with the client, and the next request on the connection reuses it.
 func Context(c *fiber.Ctx) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	own, is := c.Context().Conn().(*conn)
-	if !is { // a test without a network
-		return ctx, cancel
-	}
+	own := connOf(c)
 	raw := rawConn(own.Conn)
 	done := make(chan struct{})
 	go func() {

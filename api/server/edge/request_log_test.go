@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -17,7 +16,7 @@ import (
 func TestRequestLog(t *testing.T) {
 	log := &lines{}
 	answer := func(c *fiber.Ctx) error { SetToken(c, c.Get("Name", ""), ""); return c.SendString("x") }
-	h := newHarness(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, func(s *Server) {
+	h := newHarness(t, log, func(s *Server) {
 		s.Add("POST", "/volumes", answer)
 		s.Add("GET", "/volumes", answer)
 		s.Add("POST", "/volumes/:id/files", answer)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -31,43 +32,33 @@ const (
 // takes 12 KiB in a URL if each byte of it is percent-encoded.
 const headerLimit = 16 << 10
 
-// Options configure a Server. Settings, Registerer and Log are required.
+// Options configure a Server. All are required.
 type Options struct {
-	Settings   func() v1.Config
-	Registerer prometheus.Registerer
-	Log        *slog.Logger
+	Settings    func() v1.Config
+	Registerer  prometheus.Registerer
+	Log         *slog.Logger
+	WrongTokens *limit.Rate // counts the wrong tokens of each address
 
-	// Translate returns the error that Refusal takes, for an error of a handler;
-	// nil: the error itself.
+	// Translate returns the error that Refusal takes, for an error of a handler.
 	Translate func(err error) error
 
 	// Answered is called when the response of a request is complete, before it is
-	// sent. Its error replaces the response. nil: nothing is called.
+	// sent. Its error replaces the response.
 	Answered func(c *fiber.Ctx) error
-
-	// HeaderTimeout bounds the time to the first byte of a request, and then to the
-	// end of its headers; 0: 10 s.
-	HeaderTimeout time.Duration
-
-	// WrongTokens counts the wrong tokens of each address; nil: those of this server alone.
-	WrongTokens *limit.Rate
-
-	// FailureDelay is the delay of each 401 for an address that has sent many wrong
-	// tokens; 0: 1 s.
-	FailureDelay time.Duration
 }
 
 // Server serves HTTP.
 type Server struct {
-	settings  func() v1.Config
-	translate func(error) error
-	answered  func(*fiber.Ctx) error
-	log       *slog.Logger
-	app       *fiber.App
-	duration  *prometheus.HistogramVec
-	failures  *failures
-	requests  *requestLog
-	answers   *limit.Slots // the memory of large answers, in MiB
+	options Options
+	log     *slog.Logger
+	app     *fiber.App
+	answers *limit.Slots // the memory of large answers, in MiB
+
+	duration     *prometheus.HistogramVec
+	failures     prometheus.Counter
+	failureLines *limit.Rate  // of the log, by address
+	requestLines *limit.Rate  // of the log
+	skipped      atomic.Int64 // lines about requests
 
 	mu       sync.Mutex
 	shut     bool // Close was called
@@ -76,23 +67,10 @@ type Server struct {
 
 // New returns a Server without routes, which does nothing until Listen is called.
 func New(o Options) *Server {
-	if o.HeaderTimeout == 0 {
-		o.HeaderTimeout = headerTimeout
-	}
-	if o.FailureDelay == 0 {
-		o.FailureDelay = failureDelay
-	}
-	if o.WrongTokens == nil {
-		o.WrongTokens = limit.NewRate(limit.WrongTokens())
-	}
-	if o.Translate == nil {
-		o.Translate = func(err error) error { return err }
-	}
-	if o.Answered == nil {
-		o.Answered = func(*fiber.Ctx) error { return nil }
-	}
-	s := &Server{settings: o.Settings, translate: o.Translate, answered: o.Answered, log: o.Log,
-		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log), answers: limit.NewSlots(limit.Answers)}
+	s := &Server{options: o, log: o.Log, answers: limit.NewSlots(limit.Answers),
+		duration: newDuration(), failures: newFailures(),
+		failureLines: limit.NewRate(limit.FailureLines()), requestLines: limit.NewRate(limit.RequestLines())}
+	o.Registerer.MustRegister(s.duration, s.failures)
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
 		CaseSensitive:                true,
@@ -101,7 +79,7 @@ func New(o Options) *Server {
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    math.MaxInt,
 		ReadBufferSize:               headerLimit,
-		ReadTimeout:                  o.HeaderTimeout,
+		ReadTimeout:                  headerTimeout,
 		IdleTimeout:                  idleTimeout,
 		DisableStartupMessage:        true,
 		ErrorHandler:                 s.fail,
@@ -145,7 +123,7 @@ func (s *Server) checkRequest(c *fiber.Ctx) error {
 	if folded(c.Request().Header.RawHeaders()) {
 		return errFolded
 	}
-	config := s.settings()
+	config := s.options.Settings()
 	if err := s.checkOrigin(c, config.Server); err != nil {
 		return err
 	}

@@ -38,9 +38,6 @@ func Upload(c *fiber.Ctx) io.Reader {
 // closed the connection, instead of by its last chunk.
 func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 	own := connOf(c)
-	if own == nil {
-		return body
-	}
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := body.Read(p)
 		if err == io.EOF && own.over.Load() {
@@ -84,9 +81,6 @@ func inTime(body io.Reader, setDeadline func(time.Duration) error) io.Reader {
 	})
 }
 
-// HasBody reports whether a request has a body that was not read yet in full.
-func HasBody(c *fiber.Ctx) bool { return c.Request().IsBodyStream() }
-
 type readerFunc func([]byte) (int, error)
 
 // Read calls the function.
@@ -99,11 +93,7 @@ func isTimeout(err error) bool {
 
 // setReadDeadline sets the deadline for the client's next bytes to d from now.
 func setReadDeadline(c *fiber.Ctx, d time.Duration) error {
-	conn := c.Context().Conn()
-	if conn == nil { // a test without a network
-		return nil
-	}
-	return conn.SetReadDeadline(time.Now().Add(d))
+	return c.Context().Conn().SetReadDeadline(time.Now().Add(d))
 }
 
 // Limits on reading and discarding the rest of a body that no handler read.
@@ -134,9 +124,7 @@ func drain(c *fiber.Ctx) {
 		return
 	}
 	c.Context().SetConnectionClose()
-	if own := connOf(c); own != nil {
-		own.SetLinger(true)
-	}
+	connOf(c).SetLinger(true)
 }
 
 // twoLengths reports whether a chunked request has a Content-Length as well. A

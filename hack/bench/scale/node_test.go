@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	"berth/api/server"
 	"berth/api/stream"
 	v1 "berth/api/v1"
@@ -121,7 +122,7 @@ func serve(b *testing.B, db *store.Store, hub *stream.Hub) string {
 	c.Authorization.Token = token
 	c.Reconcile.CreateWait = 0
 	c.Complete()
-	s := server.New(server.Deps{Store: db, Settings: fixed{c}, Hub: hub, Registerer: prometheus.NewRegistry(), Version: "0.0.0",
+	s := server.New(server.Deps{Store: db, Settings: fixed{c}, Hub: hub, Registerer: prometheus.NewRegistry(), WrongTokens: limit.NewRate(limit.WrongTokens()), Log: slog.New(slog.DiscardHandler), Version: "0.0.0",
 		Node: func() v1.Node { return v1.Node{} }, Engine: func() server.EngineHealth { return server.EngineHealth{Reachable: true} }})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

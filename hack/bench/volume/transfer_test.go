@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	"berth/api/server"
 	"berth/api/stream"
 	v1 "berth/api/v1"
@@ -48,7 +50,7 @@ func serve(b *testing.B, m *volume.Manager) string {
 	c.Complete()
 	hub := stream.New(b.TempDir(), stream.Options{})
 	s := server.New(server.Deps{Store: db, Settings: fixed{c}, Hub: hub, Files: m.Files(),
-		Registerer: prometheus.NewRegistry(), Version: "0.0.0"})
+		Registerer: prometheus.NewRegistry(), WrongTokens: limit.NewRate(limit.WrongTokens()), Log: slog.New(slog.DiscardHandler), Version: "0.0.0"})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	ended := make(chan error, 1)
