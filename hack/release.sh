@@ -21,7 +21,7 @@ what=${1:-} out=${2:-}
 go=${GO:-$(hack/go.sh)} archs=${ARCHS:-amd64 arm64}
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
-export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C CGO_ENABLED=0 GOOS=linux GOAMD64=v1 GOARM64=v8.0 GOFLAGS=
+export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C CGO_ENABLED=0 GOOS=linux GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-trimpath
 umask 022
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -42,14 +42,14 @@ deb_version() {
 # binary ARCH prints the path of the static binary.
 binary() {
 	local file=$work/berth_$1
-	[ -e "$file" ] || GOARCH=$1 "$go" build -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$file" ./cmd/berth
+	[ -e "$file" ] || GOARCH=$1 "$go" build -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$file" ./cmd/berth
 	echo "$file"
 }
 
 # keeper ARCH prints the path of the first process of servers on Kubernetes.
 keeper() {
 	local file=$work/keeper_$1
-	[ -e "$file" ] || GOARCH=$1 "$go" build -trimpath -ldflags '-s -w -buildid=' -o "$file" ./cmd/keeper
+	[ -e "$file" ] || GOARCH=$1 "$go" build -ldflags '-s -w -buildid=' -o "$file" ./cmd/keeper
 	echo "$file"
 }
 
@@ -61,8 +61,7 @@ notices() {
 	local path version dir
 	cat hack/deb/copyright
 	printf '\nGo, the standard library\n\n' && sed 's/^/ /' "$("$go" env GOROOT)/LICENSE"
-	"$go" version -m "$1" | awk '$1 == "dep" { print $2, $3 }' | while read -r path version; do
-		dir=$("$go" list -m -f '{{.Dir}}' "$path")
+	"$go" version -m "$1" | awk '$1 == "dep" { print $2 }' | xargs "$go" list -m -f '{{.Path}} {{.Version}} {{.Dir}}' | while read -r path version dir; do
 		for file in "$dir"/LICENSE* "$dir"/LICENCE* "$dir"/COPYING* "$dir"/NOTICE*; do
 			[ -f "$file" ] || continue
 			printf '\n%s %s (%s)\n\n' "$path" "$version" "$(basename "$file")" && sed 's/^/ /' "$file"
