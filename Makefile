@@ -25,7 +25,7 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build install deb release test test-kube cover engines quota race stress soak fuzz lint lint-api ui bench demo check verify clean
+.PHONY: help run build install deb release test test-kube test-one-node cover engines quota race stress soak fuzz lint lint-api ui bench demo check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,11 +71,14 @@ engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="boo
 KUBE_E2E := ^(TestStates|TestConsoleKeepsEveryLine|TestOutputBeforeExit|TestCommandLineGetInterrupted|TestVolumes|TestConfigFiles|TestSFTPClients|TestBackupAndRestore|TestKilledBackups|TestEvents|TestReplay|TestWatchResumes|TestPanelReceivesEveryTransition)$$
 
 test-kube: ## run the suite of engines, and tests of the daemon, on a Kubernetes cluster (the first time that takes 10 minutes)
-	@hack/docker.sh tools openssl:openssl curl:curl
+	@hack/docker.sh tools openssl:openssl curl:curl runc:runc /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 	@$(GO) vet -tags cluster ./runtime/kubernetes ./cmd/keeper ./hack/e2e # gets what the cluster's network cannot
-	@hack/kube/kube.sh with $(GO) test -tags cluster -count=1 -timeout 20m -skip TestLoss ./runtime/kubernetes
-	@hack/kube/kube.sh with -n 2 $(GO) test -tags cluster -count=1 -timeout 90m -run TestLoss ./runtime/kubernetes
-	@hack/kube/kube.sh with $(GO) test -count=1 -timeout 20m -run '$(KUBE_E2E)' -skip TestStates/each/limited ./hack/e2e
+	@hack/kube/kube.sh with $(MAKE) --no-print-directory test-one-node
+	@hack/kube/kube.sh with -n 2 $(GO) test -tags cluster -count=1 -p 1 -timeout 90m -run '^(TestLoss|TestMachineIsLost)$$' ./runtime/kubernetes ./hack/e2e
+
+test-one-node:
+	@$(GO) test -tags cluster -count=1 -timeout 20m -skip TestLoss ./runtime/kubernetes
+	@$(GO) test -tags cluster -count=1 -timeout 20m -run '$(KUBE_E2E)' -skip TestStates/each/limited ./hack/e2e
 
 quota: ## test hard limits on ext4 and XFS with project quotas
 	@hack/quota.sh

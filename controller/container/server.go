@@ -391,7 +391,7 @@ func causeOf(err error) string {
 func (t *task) recordReach() error {
 	status, reason, text := v1.Unknown, v1.ReasonMachineUnreachable, t.o.Unreachable
 	if text == "" {
-		status, reason, text = v1.True, v1.ReasonAnswers, "the machine of the container answers"
+		status, reason, text = v1.True, v1.ReasonAnswers, "the machine of the container answers, or was declared to be off"
 	}
 	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = t.o.Unreachable

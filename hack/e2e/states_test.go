@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -22,7 +23,7 @@ const (
 	// patient exits when the file go exists.
 	patient = `while [ ! -e go ]; do usleep 20000; done`
 	// gated prints "up" when the file go exists.
-	gated = `while [ ! -e go ]; do usleep 20000; done; echo up; sleep 100000`
+	gated = `echo >> begun; while [ ! -e go ]; do usleep 20000; done; echo up; sleep 100000`
 )
 
 // transition is a sequence of actions and the states that follow.
@@ -51,7 +52,7 @@ var transitions = []transition{
 	{"up when its pattern matches", berthtest.Spec{"startup_command": gated, "start_pattern": "^u[p]$"}, "ready", []string{"start", "starting", "go"}, "starting running"},
 	{"colours do not matter", berthtest.Spec{"startup_command": `printf '\033[1;32mDo\033[0mne\033[K (1.5s)!\r\n'; sleep 1000`, "start_pattern": `^Done \(`}, "ready", []string{"start"}, "starting running"},
 	{"killed while starting", berthtest.Spec{"startup_command": gated, "start_pattern": "up", "power": "running"}, "starting", []string{"kill"}, "exit"},
-	{"stopped while starting", berthtest.Spec{"startup_command": gated, "start_pattern": "up", "power": "running"}, "starting", []string{"stop"}, "stopping exit"},
+	{"stopped while starting", berthtest.Spec{"startup_command": gated, "start_pattern": "up", "power": "running"}, "starting", []string{"begun", "stop"}, "stopping exit"},
 	{"stopped", berthtest.Spec{"startup_command": polite, "start_pattern": "up", "power": "running"}, "running", []string{"stop", "stop"}, "stopping exit"},
 	{"stopped by a command", berthtest.Spec{"startup_command": "echo up; read line; [ \"$line\" = end ]", "start_pattern": "up", "power": "running",
 		"stop": map[string]any{"command": "end", "timeout": "20s"}}, "running", []string{"stop"}, "stopping exit"},
@@ -84,6 +85,10 @@ func (s *stage) act(t *testing.T, id, what string) {
 		b.Verb(t, id, what)
 	case "starting", "stopping", "exit":
 		b.State(t, id, what)
+	case "begun": // an engine that needs long for a start takes it back, and nothing stops
+		b.Await(t, id, what, func(c berthtest.Container) bool {
+			return c.Count("begun") == 1 && v1.FindCondition(c.Conditions, v1.Started).Reason == "Starting"
+		})
 	case "go":
 		require.NoError(t, os.WriteFile(filepath.Join(b.Container(t, id).Mount.Source, "go"), nil, 0o644))
 	case "rebind":

@@ -9,21 +9,25 @@
 #
 # The Kubernetes programs are built from the Go modules of this directory (6.5 minutes on two
 # cores). etcd, containerd and the CNI plugins are Debian's packages, unpacked into the cache and
-# not installed. The cluster runs in its own network, mount and pid namespaces: all its processes
-# end with the command, also when this script is killed.
+# not installed. The cache has a directory for each go.sum. The cluster runs in its own network,
+# mount and pid namespaces: all its processes end with the command, and nothing of it is left,
+# also when this script is killed.
 #
 # CMD gets KUBECONFIG (a cluster administrator's), KUBE_WORLD (a directory that every node
 # shares with CMD) and KUBE_HOST (an address of CMD that nodes reach; registries there on the
 # ports 5000 and 5001 are used without TLS).
 # Environment: BERTH_KUBE_CACHE (default /var/cache/berth-kube), BERTH_KUBE_MIRROR (of Debian;
 # default: the machine's), BERTH_KUBE_LOGS (a directory for the logs of the cluster).
-set -euo pipefail
+set -Eeuo pipefail
+trap 'say "failed: $BASH_COMMAND"' ERR
 
 self=$(realpath "$0")
 here=$(dirname "$self")
-cache=${BERTH_KUBE_CACHE:-/var/cache/berth-kube}
+cache=$(realpath -m "${BERTH_KUBE_CACHE:-/var/cache/berth-kube}")
 host=10.77.0.1                                # of the control plane and of CMD; node I is 10.77.0.10I
 packages='containerd etcd-server containernetworking-plugins' # of Debian sid: Kubernetes needs containerd 2
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+tools=$cache/kube-$(cat "$here"/{go.mod,go.sum,main.go} - <<<"$packages" | sha256sum | cut -c 1-16)
 
 say() { echo "kube.sh: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -32,43 +36,51 @@ die() { say "$*"; exit 1; }
 
 # get completes the cache. Each part has its name only when it is complete.
 get() {
-	local tool version
+	local tool dir
 	[ "$(id -u)" = 0 ] || die "a cluster needs root"
-	for tool in ip iptables openssl curl runc; do command -v $tool >/dev/null || die "install $tool, then call again"; done
-	mkdir -p "$cache/bin"
+	for tool in ip iptables openssl curl runc nsenter flock apt-get dpkg; do
+		command -v $tool >/dev/null || die "install $tool, then call again"
+	done
+	for dir in $(hierarchies); do [ -w "$dir" ] || die "$dir cannot be written: does this container lack --privileged?"; done
+	unshare --mount --net --pid --fork true || die "no namespaces: does this container lack --privileged?"
+	mkdir -p "$tools"
 	exec 8>>"$cache/lock"
 	flock 8
-	[ -e "$cache/root" ] || unpack
-	cd "$here"
-	export CGO_ENABLED=0
-	version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-	if [ ! -x "$cache/bin/kube-$version" ]; then
-		say "building Kubernetes $version; the first time this takes 6 to 10 minutes"
-		# Without inlining and debug information the compiler has a third less to do.
-		go build -trimpath '-gcflags=all=-l -dwarf=false' -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
-			-o "$cache/bin/kube.part" .
-		mv "$cache/bin/kube.part" "$cache/bin/kube-$version"
-	fi
-	ln -sfn "kube-$version" "$cache/bin/kube"
-	go build -trimpath -ldflags '-s -w' -o "$cache/bin/pause" ./pause
-	"$cache/bin/pause" image "$cache/pause.tar"
+	[ -e "$tools/root" ] || unpack
+	[ -e "$tools/kube" ] || build
 	exec 8>&-
 }
 
+build() {
+	find "$cache" -mindepth 1 -maxdepth 1 -name 'kube-*' -mtime +7 -exec rm -rf {} + # those of other go.sums
+	say "building Kubernetes; the first time this takes 6 to 10 minutes"
+	# Without inlining and debug information the compiler has a third less to do.
+	own build -trimpath '-gcflags=all=-l -dwarf=false' -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(own list -m -f '{{.Version}}' k8s.io/kubernetes)" \
+		-o "$tools/kube.part" .
+	mv "$tools/kube.part" "$tools/kube"
+}
+
+# own runs the Go command on the module of this directory. A function go would replace CMD's.
+own() { (cd "$here" && CGO_ENABLED=0 "$("$here/../go.sh")" "$@"); }
+
 # unpack unpacks the packages into root. The lists of apt are its own.
 unpack() {
-	local apt=$cache/apt deb options mirror
-	mirror=${BERTH_KUBE_MIRROR:-$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d | head -n 1)}
-	rm -rf "$apt" "$cache/root.part"
-	mkdir -p "$apt"/{lists/partial,cache/archives/partial,debs} "$cache/root.part"
+	local apt=$tools/apt program deb options mirror
+	[ -e $keyring ] || die "install debian-archive-keyring, then call again"
+	mirror=${BERTH_KUBE_MIRROR:-$(grep -rshoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d | head -n 1 || true)}
+	rm -rf "$apt" "$tools/root.part"
+	mkdir -p "$apt"/{lists/partial,cache/archives/partial,debs} "$tools/root.part"
 	touch "$apt/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} sid main" >"$apt/sources.list"
+	echo "deb [signed-by=$keyring] ${mirror:-http://deb.debian.org/debian} sid main" >"$apt/sources.list"
 	options="-q -o Dir::Etc::sourcelist=$apt/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$apt/lists
 		-o Dir::Cache=$apt/cache -o Dir::State::status=$apt/status -o APT::Sandbox::User=root"
 	apt-get $options update >&2
 	(cd "$apt/debs" && apt-get $options download $packages >&2)
-	for deb in "$apt"/debs/*.deb; do dpkg -x "$deb" "$cache/root.part"; done
-	mv "$cache/root.part" "$cache/root"
+	for deb in "$apt"/debs/*.deb; do dpkg -x "$deb" "$tools/root.part"; done
+	for program in containerd etcd; do
+		"$tools/root.part/usr/bin/$program" --version >/dev/null || die "$program of Debian sid does not run on this machine"
+	done
+	mv "$tools/root.part" "$tools/root"
 	rm -rf "$apt"
 }
 
@@ -76,26 +88,51 @@ unpack() {
 
 # with [-n N] CMD… runs CMD beside a cluster.
 with() {
-	local nodes=1 dir code=0
+	local nodes=1 code=0 alive
 	if [ "${1:-}" = -n ]; then
 		nodes=$2
 		shift 2
 	fi
 	[ $# -gt 0 ] || die "no command"
 	(get)
+	# The guard outlives this script, and signals to its process group. When nobody holds this
+	# pipe any more, it ends the cluster.
+	exec {alive}> >(exec setsid --wait "$self" guard "$nodes" "$@")
+	local guard=$!
+	trap 'exec {alive}>&-' INT TERM HUP
+	wait $guard || code=$?
+	while kill -0 $guard 2>/dev/null; do wait $guard || code=$?; done # after a signal
+	exit $code
+}
+
+# guard N CMD… runs CMD beside a cluster until CMD, or the input, ends, and removes what is left.
+guard() {
+	local dir code=0
+	exec 3<&0
 	dir=$(mktemp -d /var/tmp/bkXXXXXX)
 	KUBE_WORLD=$dir KUBE_HOST=$host KUBE_PWD=$PWD unshare --mount --propagation private --net --pid --fork --kill-child --mount-proc \
-		"$self" inside "$nodes" "$@" &
+		"$self" inside "$@" 3<&- &
 	local child=$!
-	# When the first process of a pid namespace ends, the kernel ends all others.
-	trap 'kill -KILL $child 2>/dev/null || true' INT TERM HUP
-	wait $child || code=$?
-	trap - INT TERM HUP
-	wait $child 2>/dev/null || true
+	(
+		read -r <&3 || true
+		# When the first process of a pid namespace has ended, the kernel has ended all others.
+		until pkill -KILL -P $child; do sleep 0.1; done
+	) &
+	local watch=$!
+	wait $child 2>/dev/null || code=$?
+	kill $watch 2>/dev/null || true
 	cgroups remove "$(basename "$dir")"
-	rm -rf --one-file-system "$dir"
-	rmdir /var/lib/kubelet 2>/dev/null || true # the nodes' mount point
-	return $code
+	again rm -rf --one-file-system "$dir"
+	exit $code
+}
+
+# again CMD… repeats a command that fails while processes that were killed are ending.
+again() {
+	local end=$((SECONDS + 30))
+	until "$@" 2>/dev/null; do
+		[ $SECONDS -lt $end ] || die "failed for 30 s: $*"
+		sleep 0.2
+	done
 }
 
 # hierarchies prints the directory of each cgroup hierarchy: many in version 1, one in version 2.
@@ -112,13 +149,13 @@ cgroups() {
 	local dir
 	for dir in $(hierarchies); do
 		if [ "$1" = remove ]; then
-			for _ in 1 2 3 4 5; do
-				[ -d "$dir/$2" ] || break
-				find "$dir/$2" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.3 # its processes are ending
-			done
+			[ ! -d "$dir/$2" ] || again find "$dir/$2" -depth -type d -exec rmdir {} +
 			continue
 		fi
 		mkdir -p "$dir/$2"
+		if [ -e "$dir/cgroup.controllers" ]; then # version 2: the cgroup above enables the limits of this one
+			sed 's/[a-z]\+/+&/g' "$dir/$2/../cgroup.controllers" >"$dir/$2/../cgroup.subtree_control"
+		fi
 		if [ -e "$dir/cgroup.clone_children" ] && [ -e "$dir/cpuset.cpus" ]; then
 			cat "$dir/cpuset.cpus" >"$dir/$2/cpuset.cpus"
 			cat "$dir/cpuset.mems" >"$dir/$2/cpuset.mems"
@@ -129,7 +166,7 @@ cgroups() {
 
 # inside N CMD… is the first process of the cluster's namespaces.
 inside() {
-	local nodes=$1 i code=0 kube=$cache/bin/kube
+	local nodes=$1 i code=0 kube=$tools/kube
 	shift
 	mount --make-rshared / # the nodes mount over directories of their own
 	mount -t tmpfs tmpfs /run
@@ -140,9 +177,11 @@ inside() {
 	ip link set kbr0 up
 	cd "$KUBE_WORLD"
 	mkdir -p etc log
+	own build -trimpath -ldflags '-s -w' -o "$PWD/pause" ./pause
+	./pause image pause.tar
 	credentials "$nodes"
 	cgroups add "$(basename "$KUBE_WORLD")"
-	begin etcd "$cache/root/usr/bin/etcd" --data-dir etcd --listen-client-urls http://$host:2379 --advertise-client-urls http://$host:2379 \
+	begin etcd "$tools/root/usr/bin/etcd" --data-dir etcd --listen-client-urls http://$host:2379 --advertise-client-urls http://$host:2379 \
 		--listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
 		--initial-cluster default=http://127.0.0.1:2380 --log-level warn --unsafe-no-fsync
 	begin apiserver "$kube" apiserver --etcd-servers=http://$host:2379 --advertise-address=$host --bind-address=$host --secure-port=6443 \
@@ -167,7 +206,7 @@ inside() {
 		mkdir -p "$BERTH_KUBE_LOGS"
 		cp "$KUBE_WORLD"/log/* "$BERTH_KUBE_LOGS"
 	fi
-	return $code
+	exit $code
 }
 
 # begin NAME CMD… runs a program in the background, with its log in log/NAME.
@@ -175,6 +214,7 @@ begin() {
 	local name=$1
 	shift
 	setsid "$@" >>"log/$name" 2>&1 </dev/null &
+	disown
 }
 
 # await WHAT CMD… waits until CMD succeeds.
@@ -271,6 +311,7 @@ link() {
 # node I is the first process of a node.
 node() {
 	local name=n$1 dir=$KUBE_WORLD/n$1 setting
+	mount -t tmpfs tmpfs /var/lib # the kubelet has a directory there
 	mkdir -p "$dir"/{run,kubelet,containerd,cni,log,sys} /var/lib/kubelet
 	mount --bind "$dir/run" /run
 	mount --bind "$dir/kubelet" /var/lib/kubelet
@@ -281,16 +322,19 @@ node() {
 		echo "${setting##*:}" >"$dir/sys/$(basename "${setting%%:*}")"
 		mount --bind "$dir/sys/$(basename "${setting%%:*}")" "/proc/sys/${setting%%:*}"
 	done
+	# One overlay cannot be above another.
+	[ "$(stat -f -c %T "$dir")" = overlayfs ] && CONTAINERD_SNAPSHOTTER=native || CONTAINERD_SNAPSHOTTER=overlayfs
+	export CONTAINERD_SNAPSHOTTER
 	configure_node "$1" "$dir"
 	cgroups add "$(basename "$KUBE_WORLD")/$name"
-	export PATH=$cache/root/usr/sbin:$cache/root/usr/bin:$PATH
+	export PATH=$tools/root/usr/sbin:$tools/root/usr/bin:$PATH
 	containerd --config "$dir/containerd.toml" >>"$KUBE_WORLD/log/containerd$1" 2>&1 &
 	for _ in $(seq 100); do
 		ctr version >/dev/null 2>&1 && break
 		sleep 0.1
 	done
-	ctr -n k8s.io images import --local "$cache/pause.tar"
-	exec "$cache/bin/kube" kubelet "--config=$dir/kubelet.yaml" "--kubeconfig=$KUBE_WORLD/etc/node$1.conf" "--hostname-override=$name" \
+	ctr -n k8s.io images import --local "$KUBE_WORLD/pause.tar"
+	exec "$tools/kube" kubelet "--config=$dir/kubelet.yaml" "--kubeconfig=$KUBE_WORLD/etc/node$1.conf" "--hostname-override=$name" \
 		"--node-ip=10.77.0.10$1" --root-dir=/var/lib/kubelet
 }
 
@@ -307,16 +351,19 @@ configure_node() {
 		state = "/run/containerd"
 		[grpc]
 		address = "/run/containerd/containerd.sock"
+		[plugins."io.containerd.cri.v1.images"]
+		snapshotter = "$CONTAINERD_SNAPSHOTTER"
 		[plugins."io.containerd.cri.v1.images".pinned_images]
 		sandbox = "localhost/pause:1"
 		[plugins."io.containerd.cri.v1.images".registry]
 		config_path = "$2/registries"
 		[plugins."io.containerd.cri.v1.runtime"]
 		restrict_oom_score_adj = true
+		disable_apparmor = true
 		[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 		runtime_type = "io.containerd.runc.v2"
 		[plugins."io.containerd.cri.v1.runtime".cni]
-		bin_dirs = ["$cache/root/usr/lib/cni"]
+		bin_dirs = ["$tools/root/usr/lib/cni"]
 		conf_dir = "$2/cni"
 	CONFIG
 	cat >"$2/cni/10-k.conflist" <<-CONFIG
@@ -348,9 +395,9 @@ configure_node() {
 }
 
 case ${1:-} in
-get | with | inside | node | power | link) "$@" ;;
+get | with | guard | inside | node | power | link) "$@" ;;
 *)
-	sed -n '2,21p' "$self" >&2
+	sed -n '2,22p' "$self" >&2
 	exit 2
 	;;
 esac

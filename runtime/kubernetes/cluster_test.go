@@ -31,8 +31,9 @@ import (
 // permissions of hack/deploy/kubernetes/role.yaml.
 type cluster struct {
 	*Engine
-	admin *Engine // the client of the cluster's administrator
-	host  string  // address of the test that nodes reach
+	namespace *kubetest.Namespace
+	admin     *Engine // the client of the cluster's administrator
+	host      string  // address of the test that nodes reach
 }
 
 // newCluster returns an Engine in a namespace of its own.
@@ -51,7 +52,7 @@ func newCluster(t *testing.T) cluster {
 	config.Kubeconfig = os.Getenv("KUBECONFIG")
 	administrator, err := New(config, nil, log)
 	require.NoError(t, err)
-	return cluster{Engine: engine, admin: administrator, host: kubetest.Host()}
+	return cluster{Engine: engine, namespace: n, admin: administrator, host: kubetest.Host()}
 }
 
 // push pushes an image with busybox to a registry, and returns its reference.

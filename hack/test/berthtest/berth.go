@@ -29,17 +29,17 @@ type Options struct {
 // Berth is a daemon with a configuration, a data directory and a port of its own.
 type Berth struct {
 	*Client
-	Config string             // path of its configuration
-	Data   string             // its data directory
-	Engine *enginetest.Client // nil on a cluster
+	Config  string              // path of its configuration
+	Data    string              // its data directory
+	Engine  *enginetest.Client  // nil on a cluster
+	Cluster *kubetest.Namespace // nil: none
 
-	t       testing.TB
-	cluster *kubetest.Namespace // nil: none
-	env     []string
-	limits  []string
-	logs    string // path of its log
-	cmd     *exec.Cmd
-	exited  chan struct{} // closed when cmd has ended
+	t      testing.TB
+	env    []string
+	limits []string
+	logs   string // path of its log
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has ended
 }
 
 // Start starts a daemon and waits until it is ready. When the test ends, the daemon is
@@ -72,8 +72,8 @@ func Prepare(t testing.TB, o Options) *Berth {
 		if err := os.Mkdir(volumes, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		b.cluster = kubetest.New(t, volumes)
-		o.Config += "\n" + b.cluster.Config()
+		b.Cluster = kubetest.New(t, volumes)
+		o.Config += "\n" + b.Cluster.Config()
 	} else {
 		b.Engine = enginetest.Shared(t)
 	}
@@ -234,8 +234,8 @@ func (b *Berth) Store() string {
 // those of that internal_id.
 func (b *Berth) Containers(t testing.TB, id string) []enginetest.Listed {
 	t.Helper()
-	if b.cluster != nil {
-		return b.cluster.Pods(t, id)
+	if b.Cluster != nil {
+		return b.Cluster.Containers(t, id)
 	}
 	labels := []string{"io.berth.store=" + b.Store()}
 	if id != "" {

@@ -118,9 +118,18 @@ func (n *Namespace) post(t testing.TB, path string, body []byte) (answer []byte)
 	return answer
 }
 
-// Pods returns the pods as an engine's list of containers. With an id it returns only those of
-// that internal_id.
-func (n *Namespace) Pods(t testing.TB, id string) (all []enginetest.Listed) {
+// Containers returns the pods as an engine's list of containers. With an id it returns only
+// those of that internal_id.
+func (n *Namespace) Containers(t testing.TB, id string) (all []enginetest.Listed) {
+	t.Helper()
+	for _, pod := range n.Pods(t, id) {
+		all = append(all, enginetest.Listed{ID: string(pod.UID), Names: []string{pod.Name}, State: string(pod.Status.Phase), Labels: pod.Labels})
+	}
+	return all
+}
+
+// Pods returns the pods. With an id it returns only those of that internal_id.
+func (n *Namespace) Pods(t testing.TB, id string) (all []core1.Pod) {
 	t.Helper()
 	status, answer := n.Call(t, http.MethodGet, "/api/v1/namespaces/"+n.Name+"/pods", nil)
 	var list core1.PodList
@@ -132,7 +141,7 @@ func (n *Namespace) Pods(t testing.TB, id string) (all []enginetest.Listed) {
 		var record struct{ ID string }
 		require(t, json.Unmarshal([]byte(pod.Annotations["berth.io/record"]), &record))
 		if id == "" || record.ID == id {
-			all = append(all, enginetest.Listed{ID: string(pod.UID), Names: []string{pod.Name}, State: string(pod.Status.Phase), Labels: pod.Labels})
+			all = append(all, pod)
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-// Command writer is the program of the containers of TestLoss. It appends a stamp to a file each
+// Command writer is the program of containers whose machines are lost. It appends a stamp to a file each
 // 10 ms, and reports each one that the disk has: two writers, and stamps that are lost, show.
 package main
 
