@@ -122,7 +122,7 @@ func busyVolume(b *testing.B, d *berthtest.Berth) string {
 			require.NoError(b, os.WriteFile(filepath.Join(folder, fmt.Sprint(j)), nil, 0o644))
 		}
 	}
-	d.Must(b, http.MethodPost, "/volumes/"+volume+"/compress", map[string]any{"paths": []string{"part"}, "output_name": "part.tar.gz", "format": "tar.gz"})
+	d.Must(b, http.MethodPost, "/volumes/"+volume+"/compress", map[string]any{"paths": []string{"part"}, "output_name": "part", "format": "tar.gz"})
 	return volume
 }
 
@@ -151,11 +151,11 @@ func load(b *testing.B, d *berthtest.Berth, volume string) (end func()) {
 	n := 0
 	repeat(func() error {
 		n++
-		name := fmt.Sprintf("made-%d-%d.tar.gz", time.Now().UnixNano(), n)
+		name := fmt.Sprintf("made-%d-%d", time.Now().UnixNano(), n)
 		if err := call(http.MethodPost, at+"/compress", map[string]any{"paths": []string{"part"}, "output_name": name, "format": "tar.gz"}); err != nil {
 			return err
 		}
-		return call(http.MethodDelete, at+"/files?path="+name, nil)
+		return call(http.MethodDelete, at+"/files?path="+name+".tar.gz", nil)
 	})
 	repeat(func() error {
 		return call(http.MethodPost, at+"/decompress", map[string]any{"archive_path": "part.tar.gz", "destination": "extracted"})
