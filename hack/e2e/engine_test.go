@@ -47,7 +47,7 @@ func TestEngineFaults(t *testing.T) {
 	b.Ready(t)
 	s := b.Listen(t, "/ws")
 	b.Started(t, "bystander", nil)
-	before := processes(t, b)["bystander"]
+	before := b.Processes(t)["bystander"]
 	for i, m := range engineFaults {
 		w := newRequestSet(t, b, i)
 		proxy.Inject(m.fault, m.hits)
@@ -59,7 +59,7 @@ func TestEngineFaults(t *testing.T) {
 		cleared := time.Now()
 		w.check(t, b)
 		t.Logf("the engine %s: %d times; the desired state was reached %s later", m.name, injected, time.Since(cleared).Round(time.Millisecond))
-		require.Equal(t, before, processes(t, b)["bystander"], m.name)
+		require.Equal(t, before, b.Processes(t)["bystander"], m.name)
 	}
 	require.Equal(t, []string{"installing", "ready", "starting", "running"}, s.States("bystander"))
 	checkNumbers(t, b, s)
@@ -80,7 +80,7 @@ func newRequestSet(t *testing.T, b *berthtest.Berth, i int) *requestSet {
 	for _, running := range []string{w.killed, w.restarted, w.deleted} {
 		b.Started(t, running, nil)
 	}
-	w.before = processes(t, b)
+	w.before = b.Processes(t)
 	return w
 }
 
@@ -103,7 +103,7 @@ func (w *requestSet) requireNoFalseExit(t *testing.T, b *berthtest.Berth) {
 	for _, c := range list.Containers {
 		reported[c.InternalID] = string(c.State)
 	}
-	alive := processes(t, b)
+	alive := b.Processes(t)
 	for id, process := range w.before {
 		if alive[id] == process {
 			require.Contains(t, []string{"running", "stopping", "deleting"}, reported[id], id)
@@ -119,7 +119,7 @@ func (w *requestSet) check(t *testing.T, b *berthtest.Berth) {
 	b.State(t, w.started, "running")
 	b.State(t, w.created, "running")
 	b.Await(t, w.restarted, "another run", func(c berthtest.Container) bool {
-		now := processes(t, b)[w.restarted]
+		now := b.Processes(t)[w.restarted]
 		return c.State == "running" && now != "" && now != w.before[w.restarted]
 	})
 	for _, id := range []string{w.killed, w.started, w.created, w.restarted} {
@@ -167,7 +167,7 @@ func berthOn(t *testing.T, engine *enginetest.Isolated) *berthtest.Berth {
 // outage ends the engine and starts it again.
 func outage(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated, live bool, n, round int) {
 	t.Helper()
-	before, body := processes(t, b), b.Body(t, fmt.Sprintf("late-%d", round), berthtest.Spec{"image": engine.Busybox(t), "power": "running"})
+	before, body := b.Processes(t), b.Body(t, fmt.Sprintf("late-%d", round), berthtest.Spec{"image": engine.Busybox(t), "power": "running"})
 	late := fmt.Sprintf("late-%d", round)
 	if round%2 == 0 {
 		engine.Kill9(t)
@@ -181,10 +181,10 @@ func outage(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated, live 
 	engine.Start(t)
 	began := time.Now()
 	b.State(t, late, "running")
-	berthtest.Until(t, 2*wait, "all run", func() bool { return countRunning(t, b) == n+1 && len(processes(t, b)) == n+1 })
+	berthtest.Until(t, 2*wait, "all run", func() bool { return countRunning(t, b) == n+1 && len(b.Processes(t)) == n+1 })
 	t.Logf("round %d: all run %s after the engine was back", round, time.Since(began).Round(time.Millisecond))
 	b.Delete(t, late)
-	after := processes(t, b)
+	after := b.Processes(t)
 	for id := range before {
 		require.True(t, onlyServer(t, b, id), id)
 		require.Equal(t, live, before[id] == after[id], id)
@@ -198,7 +198,7 @@ func TestEngineFreezes(t *testing.T) {
 	engine := enginetest.StartIsolated(t)
 	b := berthOn(t, engine)
 	b.Started(t, "mc", berthtest.Spec{"image": engine.Busybox(t)})
-	before := processes(t, b)
+	before := b.Processes(t)
 	engine.FreezeContainerd(t)
 	b.Verb(t, "mc", "kill")
 	began := time.Now()
@@ -210,7 +210,7 @@ func TestEngineFreezes(t *testing.T) {
 	began = time.Now()
 	b.Ready(t)
 	b.Await(t, "mc", "another run", func(c berthtest.Container) bool {
-		now := processes(t, b)["mc"]
+		now := b.Processes(t)["mc"]
 		return c.State == "running" && now != "" && now != before["mc"]
 	})
 	t.Logf("the desired state was reached %s after the thaw", time.Since(began).Round(time.Millisecond))

@@ -23,7 +23,7 @@ func TestEngineUpgrade(t *testing.T) {
 	b := berthOn(t, engine)
 	image := engine.Busybox(t)
 	b.Started(t, "mc", berthtest.Spec{"image": image})
-	before := processes(t, b)["mc"]
+	before := b.Processes(t)["mc"]
 	was := engine.Version(t)
 	engine.Kill9(t)
 	engine.Use(t, newest)
@@ -31,7 +31,7 @@ func TestEngineUpgrade(t *testing.T) {
 	require.NotEqual(t, was, engine.Version(t))
 	b.Ready(t)
 	b.Await(t, "mc", "another run", func(c berthtest.Container) bool {
-		now := processes(t, b)["mc"]
+		now := b.Processes(t)["mc"]
 		return c.State == "running" && now != "" && now != before
 	})
 	b.Started(t, "late", berthtest.Spec{"image": image})

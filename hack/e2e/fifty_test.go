@@ -29,7 +29,7 @@ func TestFiftyContainers(t *testing.T) {
 	t.Logf("%d containers: accepted after %s, running after %s (%.1f/s)", many, accepted.Round(time.Millisecond),
 		time.Since(began).Round(time.Millisecond), many/time.Since(began).Seconds())
 	checkNumbers(t, b, s)
-	before := processes(t, b)
+	before := b.Processes(t)
 	require.Len(t, before, many)
 	for range rounds(2, 20) {
 		b.Kill9(t)
@@ -42,7 +42,7 @@ func TestFiftyContainers(t *testing.T) {
 		b.Ready(t)
 		t.Logf("ping after %s, all known to run after %s, ready after %s", ping.Round(time.Millisecond),
 			known.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-		require.Equal(t, before, processes(t, b), "the same processes, not started again")
+		require.Equal(t, before, b.Processes(t), "the same processes, not started again")
 	}
 	for id := range before {
 		b.Must(t, "DELETE", "/containers/"+id, nil)
@@ -69,18 +69,4 @@ func countRunning(t *testing.T, b *berthtest.Berth) (n int) {
 		}
 	}
 	return n
-}
-
-// processes returns, by internal_id, the container id, pid and start time of each
-// running container.
-func processes(t *testing.T, b *berthtest.Berth) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for _, c := range b.Containers(t, "") {
-		one, found := b.Engine.Inspect(t, c.ID)
-		if found && one.State.Running {
-			all[c.Labels["io.berth.container"]] = fmt.Sprint(c.ID, one.State.Pid, one.State.StartedAt)
-		}
-	}
-	return all
 }

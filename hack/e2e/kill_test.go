@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"berth/api/client"
 	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // requestCase is a request that is in flight while the daemon is killed.
@@ -47,8 +49,7 @@ type victim struct {
 	id, volume string
 	port       client.PortRef // at the end
 	old        client.PortRef // before a rebind
-	pid        int            // before the request
-	startedAt  time.Time
+	process    string         // before the request
 }
 
 func verb(v string) func(*testing.T, *berthtest.Berth, *victim) {
@@ -72,11 +73,19 @@ func remove(t *testing.T, b *berthtest.Berth, w *victim) {
 }
 
 // TestKillDuringRequests sends all requests at once, kills the daemon a moment
-// later, and again during its start. Then every request was executed exactly once.
+// later, and again during its start. Then every request was executed exactly once, and
+// the containers without a request run on. The long form kills it about 100 times.
 func TestKillDuringRequests(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	for round := range rounds(3, 20) {
+	calm := rounds(2, many)
+	for i := range calm {
+		b.Create(t, fmt.Sprint("calm", i), berthtest.Spec{"power": "running"})
+	}
+	berthtest.Until(t, 2*wait, "all run", func() bool { return countRunning(t, b) == calm })
+	undisturbed, kills := b.Processes(t), 0
+	require.Len(t, undisturbed, calm)
+	for round := range rounds(3, 50) {
 		list := victims(t, b, round)
 		for _, w := range list {
 			w.begin(t, b)
@@ -86,6 +95,7 @@ func TestKillDuringRequests(t *testing.T) {
 			pause(after)
 			t.Logf("round %d, kill %d after %s", round, kill, after)
 			b.Kill9(t)
+			kills++
 			b.Run(t)
 			b.Answers(t, "/healthz")
 		}
@@ -96,8 +106,10 @@ func TestKillDuringRequests(t *testing.T) {
 		for _, w := range list {
 			w.clean(t, b)
 		}
-		onlyOrphans(t, b, b.Containers(t, ""))
+		require.Equal(t, undisturbed, b.Processes(t))
+		onlyOrphans(t, b, slices.DeleteFunc(b.Containers(t, ""), func(c enginetest.Listed) bool { return undisturbed[c.Labels["io.berth.container"]] != "" }))
 	}
+	t.Logf("%d kills under %d containers", kills, calm)
 }
 
 // moment returns a random delay while requests are in flight; half are short.
@@ -130,7 +142,10 @@ func victims(t *testing.T, b *berthtest.Berth, round int) (list []*victim) {
 		b.Await(t, v.id, "its request can be sent", func(c berthtest.Container) bool {
 			return c.ContainerID != "" && (c.State == "running" || !v.running && c.State == "ready")
 		})
-		v.pid, v.startedAt = v.process(t, b)
+	}
+	runs := b.Processes(t)
+	for _, v := range list {
+		v.process = runs[v.id]
 	}
 	return list
 }
@@ -155,13 +170,6 @@ func (w *victim) begin(t *testing.T, b *berthtest.Berth) {
 	}
 }
 
-// process returns the pid of the server container and its start time.
-func (w *victim) process(t *testing.T, b *berthtest.Berth) (pid int, at time.Time) {
-	t.Helper()
-	one, _ := b.Engine.Inspect(t, b.Container(t, w.id).ContainerID)
-	return one.State.Pid, one.State.StartedAt
-}
-
 func (w *victim) check(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	if w.state == "" {
@@ -183,9 +191,8 @@ func (w *victim) check(t *testing.T, b *berthtest.Berth) {
 		require.Equal(t, berthtest.Entry{PortRef: w.old}, b.Pool(t)[w.old.String()], w.name)
 	}
 	if w.name == "run on" {
-		pid, at := w.process(t, b)
-		require.Equal(t, w.pid, pid, "the same process")
-		require.Equal(t, w.startedAt, at, "and not started again")
+		require.NotEmpty(t, w.process)
+		require.Equal(t, w.process, b.Processes(t)[w.id], "the same process")
 	}
 }
 

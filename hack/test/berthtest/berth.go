@@ -243,3 +243,21 @@ func (b *Berth) Containers(t testing.TB, id string) []enginetest.Listed {
 	}
 	return b.Engine.ByLabel(t, labels...)
 }
+
+// Processes returns what identifies the process of each server container that runs, by
+// internal_id. Another start is another process.
+func (b *Berth) Processes(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, c := range b.Containers(t, "") {
+		if b.Engine != nil {
+			if one, found := b.Engine.Inspect(t, c.ID); found && one.State.Running {
+				c.Run = fmt.Sprint(c.ID, one.State.Pid, one.State.StartedAt)
+			}
+		}
+		if c.Run != "" && c.Labels["io.berth.role"] == "server" {
+			all[c.Labels["io.berth.container"]] = c.Run
+		}
+	}
+	return all
+}

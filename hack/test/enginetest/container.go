@@ -53,6 +53,7 @@ type Listed struct {
 	Names  []string
 	State  string // created, running, paused, exited…
 	Labels map[string]string
+	Run    string `json:"-"` // of a cluster: identifies the process; empty: none runs
 }
 
 // Inspect returns a container by its id or the engine's name; found is false if it does not exist.

@@ -123,9 +123,27 @@ func (n *Namespace) post(t testing.TB, path string, body []byte) (answer []byte)
 func (n *Namespace) Containers(t testing.TB, id string) (all []enginetest.Listed) {
 	t.Helper()
 	for _, pod := range n.Pods(t, id) {
-		all = append(all, enginetest.Listed{ID: string(pod.UID), Names: []string{pod.Name}, State: string(pod.Status.Phase), Labels: pod.Labels})
+		record := recordOf(t, pod)
+		labels := map[string]string{"io.berth.container": record.ID, "io.berth.role": record.Role}
+		one := enginetest.Listed{ID: string(pod.UID), Names: []string{pod.Name}, State: "exited", Labels: labels}
+		switch statuses := pod.Status.ContainerStatuses; {
+		case len(pod.Spec.SchedulingGates) > 0:
+			one.State = "created"
+		case len(statuses) > 0 && statuses[0].State.Running != nil:
+			one.State, one.Run = "running", statuses[0].ContainerID
+		}
+		all = append(all, one)
 	}
 	return all
+}
+
+// record is what a test reads of the record in a pod.
+type record struct{ ID, Role string }
+
+func recordOf(t testing.TB, pod core1.Pod) (r record) {
+	t.Helper()
+	require(t, json.Unmarshal([]byte(pod.Annotations["berth.io/record"]), &r))
+	return r
 }
 
 // Pods returns the pods. With an id it returns only those of that internal_id.
@@ -138,9 +156,7 @@ func (n *Namespace) Pods(t testing.TB, id string) (all []core1.Pod) {
 		t.Fatalf("cluster: GET pods: %d %s", status, answer)
 	}
 	for _, pod := range list.Items {
-		var record struct{ ID string }
-		require(t, json.Unmarshal([]byte(pod.Annotations["berth.io/record"]), &record))
-		if id == "" || record.ID == id {
+		if id == "" || recordOf(t, pod).ID == id {
 			all = append(all, pod)
 		}
 	}
