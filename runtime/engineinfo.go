@@ -13,6 +13,7 @@ type EngineInfo struct {
 	Memory        int64  // bytes, of all its machines; 0: that of its host
 	Root          string // directory of its images and containers
 	Limits        EngineLimits
+	StatsError    string // why it has no statistics of containers; empty: it has
 }
 
 // EngineLimits names the limits of containers that the engine can enforce.

@@ -111,7 +111,18 @@ type KubernetesConfig struct {
 	Keeper          string   `json:"keeper"`           // path of berth-keeper; empty: beside berth
 	RequestsPercent int      `json:"requests_percent"` // of a limit of memory or processors, which the scheduler reserves
 	PlainRegistries []string `json:"plain_registries"` // that are asked without TLS, as host:port
+	KubeletCA       string   `json:"kubelet_ca"`       // file with the certificates that vouch for those of the kubelets; empty: the cluster's authority
+
+	Ports              string   `json:"ports"`               // who publishes them: host or service
+	LoadBalancerClass  string   `json:"load_balancer_class"` // of the Services; empty: the cluster's default
+	ServiceAnnotations []string `json:"service_annotations"` // of the Services, as key=value; {ip} stands for the address
 }
+
+// Who publishes the ports of containers on a cluster.
+const (
+	PortsHost    = "host"    // the node that has their address
+	PortsService = "service" // a load balancer
+)
 
 // Registry is the credentials for one registry.
 type Registry struct {

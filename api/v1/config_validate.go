@@ -19,7 +19,10 @@ var (
 	registryPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]{1,5})?$`)
 	labelPattern    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	namePattern     = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	networkPattern  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+	// annotationPattern matches the key of an annotation, such as metallb.io/loadBalancerIPs.
+	annotationPattern = regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?$`)
+
+	networkPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 )
 
 // IsToken reports whether text has the form of an access token: berth_ and 32
@@ -160,6 +163,13 @@ func (c Config) validateEngine(f *FieldErrors) {
 	for i, host := range k.PlainRegistries {
 		f.check(registryPattern.MatchString(host), fmt.Sprintf("kubernetes.plain_registries[%d]", i), "must be the name of a host, with or without a port")
 	}
+	f.check(k.KubeletCA == "" || filepath.IsAbs(k.KubeletCA), "kubernetes.kubelet_ca", "must be an absolute path")
+	f.oneOf("kubernetes.ports", k.Ports, PortsHost, PortsService)
+	f.check(k.LoadBalancerClass == "" || annotationPattern.MatchString(k.LoadBalancerClass), "kubernetes.load_balancer_class", "must be the name of a class")
+	for i, text := range k.ServiceAnnotations {
+		key, _, found := strings.Cut(text, "=")
+		f.check(found && annotationPattern.MatchString(key), fmt.Sprintf("kubernetes.service_annotations[%d]", i), "must be key=value")
+	}
 	f.check(len(c.Docker.AllowedMounts) == 0, "docker.allowed_mounts", "must be empty: the engine kubernetes cannot mount directories of a host")
 	f.check(c.Firewall.Backend != BackendIPTables, "firewall.backend", "must be none: network policies are the firewall of a cluster")
 }
@@ -219,7 +229,7 @@ func Defaults() Config {
 		},
 		Docker: DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2,
 			PullReserve: 5 * GiB, ImagesKept: Duration(24 * time.Hour)},
-		Kubernetes: KubernetesConfig{Claim: "berth-volumes", RequestsPercent: 50},
+		Kubernetes: KubernetesConfig{Claim: "berth-volumes", RequestsPercent: 50, Ports: PortsHost},
 		Firewall:   FirewallConfig{Backend: BackendAuto, EgressFilter: true},
 		Reconcile: ReconcileConfig{
 			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),

@@ -43,6 +43,7 @@ type NodeEngine struct {
 	StorageDriver string   `json:"storage_driver"`
 	CgroupVersion string   `json:"cgroup_version"`
 	LiveRestore   bool     `json:"live_restore"`
+	StatsError    string   `json:"stats_error"` // why there are no statistics of containers; empty: there are
 }
 
 // Allocated sums the limits of all containers that are not being deleted. A limit that is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	v1 "berth/api/v1"
 	"berth/controller/console"
@@ -90,8 +91,16 @@ func kubernetesConfig(c v1.Config) kubernetes.Config {
 	if k.Namespace == "" {
 		k.Namespace = kubernetes.InClusterNamespace()
 	}
-	return kubernetes.Config{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace, Claim: k.Claim, Volumes: c.Storage.VolumesPath, Keeper: k.Keeper,
-		PlainHTTP: k.PlainRegistries, TmpSize: int64(c.Docker.TmpSize), RequestsShare: float64(k.RequestsPercent) / 100}
+	one := kubernetes.Config{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace, Claim: k.Claim, Volumes: c.Storage.VolumesPath, Keeper: k.Keeper,
+		PlainHTTP: k.PlainRegistries, KubeletCA: k.KubeletCA, TmpSize: int64(c.Docker.TmpSize), RequestsShare: float64(k.RequestsPercent) / 100}
+	if k.Ports == v1.PortsService {
+		one.Balancer = &kubernetes.Balancer{Class: k.LoadBalancerClass, Annotations: map[string]string{}}
+		for _, text := range k.ServiceAnnotations {
+			key, value, _ := strings.Cut(text, "=")
+			one.Balancer.Annotations[key] = value
+		}
+	}
+	return one
 }
 
 // keepEngine stores the name of the engine. It refuses another engine than the stored one

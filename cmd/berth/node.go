@@ -80,7 +80,7 @@ func (n *node) view() v1.Node {
 	}
 	if e := n.engine.Load(); e != nil { // until then the engine is not reachable, so that a client sees no empty version
 		v.CPUs, v.Memory = e.CPUs, cmp.Or(e.Memory, v.Memory)
-		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore,
+		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore, StatsError: e.StatsError,
 			Reachable: n.d.engineHealth().Reachable}
 	}
 	v.Engine.Name, v.Engine.Lacks = c.Engine, n.lacks

@@ -26,7 +26,10 @@ const attempts = 5
 // and spec hash, and first removes one with another hash, unless that runs.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
 	err = e.do(ctx, ending, "create", describe(s.Name), func(ctx context.Context) error {
-		pod, err := e.podOf(ctx, s)
+		pod, a, err := e.podOf(ctx, s)
+		if err == nil && a != (runtime.Auth{}) {
+			err = e.keepCredentials(ctx, pod.Name, a)
+		}
 		if err != nil {
 			return err
 		}
@@ -42,7 +45,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err err
 // none.
 func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 	return e.do(ctx, quick, "probe", describe(s.Name), func(ctx context.Context) error {
-		pod, err := e.podOf(ctx, s)
+		pod, _, err := e.podOf(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -76,27 +79,30 @@ func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
 	return err
 }
 
-// podOf checks a spec and returns its pod.
-func (e *Engine) podOf(ctx context.Context, s runtime.Spec) (*core1.Pod, error) {
+// podOf checks a spec, and returns its pod and the credentials for its image.
+func (e *Engine) podOf(ctx context.Context, s runtime.Spec) (*core1.Pod, runtime.Auth, error) {
 	if err := requireAble(s); err != nil {
-		return nil, err
+		return nil, runtime.Auth{}, err
 	}
 	image, known := e.images.get(s.Image)
 	if !known {
-		return nil, fmt.Errorf("%w: %s was not resolved since berth started", runtime.ErrImageNotFound, s.Image)
+		return nil, image.auth, fmt.Errorf("%w: %s was not resolved since berth started", runtime.ErrImageNotFound, s.Image)
 	}
 	keeper, err := e.copyKeeper()
 	if err != nil {
-		return nil, err
+		return nil, image.auth, err
 	}
 	pod, err := e.build(s, image, keeper)
 	if err != nil {
-		return nil, err
+		return nil, image.auth, err
 	}
 	if err := requireMounts(s.Mounts); err != nil {
-		return nil, err
+		return nil, image.auth, err
 	}
-	return pod, e.bindToNode(ctx, pod, s.Ports)
+	if e.cfg.Balancer != nil {
+		return pod, image.auth, requireOneAddress(s.Ports)
+	}
+	return pod, image.auth, e.bindToNode(ctx, pod, s.Ports)
 }
 
 // retry repeats work while others change the pod.
@@ -189,13 +195,16 @@ func requireMounts(mounts []runtime.Mount) error {
 	return nil
 }
 
-// requireSources does the same for a container that was created.
-func requireSources(r record) error {
+// prepare does what a start of a container needs first.
+func (e *Engine) prepare(ctx context.Context, pod *core1.Pod, r record) error {
 	var mounts []runtime.Mount
 	for _, source := range r.Mounts {
 		mounts = append(mounts, runtime.Mount{Source: source})
 	}
-	return requireMounts(mounts)
+	if err := requireMounts(mounts); err != nil {
+		return err
+	}
+	return e.publish(ctx, pod.Name, r.Ports)
 }
 
 // copyKeeper copies the keeper into the claim, once, and returns its folder there. The name

@@ -14,6 +14,9 @@
 // does this only to pods that have exited, were never scheduled, or are on a fenced node, and
 // always with their UID.
 //
+// What else belongs to a container, the Service of its ports and the Secret of its image, has the
+// name of its pods too, and is removed with it.
+//
 // The kubelet of a node that is cut off cannot report what its pods do: the engine returns
 // ErrLost for them, and ends none. Only when an operator has fenced the node, by the taint
 // out-of-service or by removing its object, the engine records the end of the run in the pod.
@@ -23,7 +26,7 @@
 // has names and the record, state.go observes pods. create.go, start.go and lifecycle.go change
 // them. node.go finds nodes that are cut off, watch.go follows changes, exec.go signals and
 // input, logs.go output, stats.go usage. image.go resolves images and keeps the credentials of
-// their registries.
+// their registries, service.go has load balancers publish ports.
 //
 // Package kubernetes knows neither HTTP nor the store nor the desired state.
 package kubernetes

@@ -28,6 +28,12 @@ type Config struct {
 	Keeper     string   // path of the program cmd/keeper
 	PlainHTTP  []string // registries that are asked without TLS, as host:port
 
+	// KubeletCA is the path of certificates in PEM that vouch for those of the kubelets, which
+	// then are for the nodes' names; empty: the cluster's authority, and their addresses.
+	KubeletCA string
+
+	Balancer *Balancer // publishes the ports of containers; nil: the nodes do that
+
 	// RootLimit returns how many bytes a new container may write outside its mounts; 0, and nil:
 	// no limit.
 	RootLimit func() int64
@@ -110,7 +116,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // Info asks a cluster about itself. It needs no Engine, whose store may be closed, and of c only
-// Kubeconfig.
+// Kubeconfig and KubeletCA.
 func Info(ctx context.Context, c Config) (info runtime.EngineInfo, err error) {
 	one := &Engine{cfg: c, requests: newMetrics(nil)}
 	if err := one.connect(c.Kubeconfig); err != nil {
@@ -139,14 +145,19 @@ func (e *Engine) Info(ctx context.Context) (info runtime.EngineInfo, err error) 
 			Version: strings.TrimPrefix(version.GitVersion, "v"), API: "v1",
 			Limits: runtime.EngineLimits{Memory: true, CPU: true},
 		}
+		sample := "" // the others have their certificates from the same place
 		for _, node := range nodes {
 			if node.Spec.Unschedulable {
 				continue
+			}
+			if sample == "" && reachOf(&node) == nodeReady {
+				sample = node.Name
 			}
 			info.OS, info.Kernel = node.Status.NodeInfo.OSImage, node.Status.NodeInfo.KernelVersion
 			info.CPUs += int(node.Status.Allocatable.Cpu().Value())
 			info.Memory += node.Status.Allocatable.Memory().Value()
 		}
+		info.StatsError = e.statsError(ctx, sample)
 		return nil
 	})
 	return info, err

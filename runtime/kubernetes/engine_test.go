@@ -3,17 +3,28 @@
 package kubernetes
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	core1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"berth/hack/test/enginetest"
+	"berth/hack/test/kubetest"
 	"berth/runtime"
 )
 
@@ -33,12 +44,19 @@ func TestCluster(t *testing.T) {
 		"no room":              testNoRoom,
 		"address":              testAddress,
 		"drained":              testDrained,
+		"deleted":              testDeleted,
+		"load balancer":        testLoadBalancer,
 		"killed without exec":  testKilledWithoutExec,
 		"taken back":           testTakenBack,
 		"terminal":             testTerminal,
 		"private image": func(t *testing.T, c cluster, s runtime.Spec) {
 			s.Image = private
 			c.start(t, s)
+			secret := "/api/v1/namespaces/" + c.cfg.Namespace + "/secrets/" + c.podName(s.Name)
+			require.NoError(t, c.admin.client.Get().AbsPath(secret).Do(t.Context()).Error())
+			require.NoError(t, c.Kill(t.Context(), s.Name))
+			require.NoError(t, c.Remove(t.Context(), s.Name))
+			require.True(t, apierrors.IsNotFound(c.admin.client.Get().AbsPath(secret).Do(t.Context()).Error()), "nobody needs it")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,25 +171,125 @@ func testAddress(t *testing.T, c cluster, s runtime.Spec) {
 
 // testDrained evicts a container that runs, as the drain of a node does.
 func testDrained(t *testing.T, c cluster, s runtime.Spec) {
+	testInterrupted(t, c, s, func(pod string) *rest.Request {
+		eviction := fmt.Appendf(nil, `{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, path.Base(pod))
+		return c.admin.client.Post().AbsPath(pod + "/eviction").Body(eviction)
+	})
+}
+
+// testDeleted deletes the pod of a container that runs, as an operator does.
+func testDeleted(t *testing.T, c cluster, s runtime.Spec) {
+	testInterrupted(t, c, s, func(pod string) *rest.Request { return c.admin.client.Delete().AbsPath(pod) })
+}
+
+func testInterrupted(t *testing.T, c cluster, s runtime.Spec, end func(pod string) *rest.Request) {
 	s.StopSignal = "SIGINT"
 	c.start(t, shell(s, "trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done"))
 	enginetest.Until(t, time.Minute, "its output", func() bool { return c.output(t, s.Name) == "ready\n" })
 	before, err := c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
-	name := c.pod(t, s.Name).Name
-	eviction := fmt.Appendf(nil, `{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, name)
-	request := c.admin.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Name(name).SubResource("eviction")
-	require.NoError(t, request.Body(eviction).Do(t.Context()).Error())
+	require.NoError(t, end("/api/v1/namespaces/"+c.cfg.Namespace+"/pods/"+c.pod(t, s.Name).Name).Do(t.Context()).Error())
 	enginetest.Until(t, time.Minute, "the end of the deletion", func() bool { return gone(c.pod(t, s.Name)) })
-	end := c.awaitExit(t, s.Name)
-	require.Equal(t, 7, end.ExitCode, "the finalizer keeps the pod with its exit code")
-	require.True(t, end.Interrupted)
+	exit := c.awaitExit(t, s.Name)
+	require.Equal(t, 7, exit.ExitCode, "the finalizer keeps the pod with its exit code")
+	require.True(t, exit.Interrupted)
 	c.begin(t, s.Name)
 	after, err := c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
 	require.True(t, after.Running)
 	require.Equal(t, before.ContainerID, after.ContainerID)
 	require.True(t, after.StartedAt.After(before.StartedAt))
+}
+
+// testLoadBalancer publishes a port by a Service. The test is the load balancer.
+func testLoadBalancer(t *testing.T, c cluster, s runtime.Spec) {
+	cfg := c.cfg
+	cfg.Balancer = &Balancer{Class: "berth.io/test", Annotations: map[string]string{"berth.io/address": "{ip}"}}
+	engine, err := New(cfg, nil, c.log)
+	require.NoError(t, err)
+	image, _ := c.images.get(s.Image)
+	engine.images.put(s.Image, image)
+	c.Engine = engine
+	s = shell(s, "while true; do echo hello | nc -l -p 25565; done")
+	s.Ports = []runtime.Port{{IP: c.host, Port: 21100, ContainerPort: 25565, Protocol: "tcp"}}
+
+	_, err = c.Create(t.Context(), s)
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Start(t.Context(), s.Name), runtime.ErrNoAddress, "the load balancer has not answered")
+	require.True(t, gated(c.pod(t, s.Name)), "it does not start by itself later")
+	require.Equal(t, c.host, c.serviceOf(t, s.Name).Annotations["berth.io/address"])
+	c.balance(t, s.Name, `{"ip": "10.77.0.99"}`)
+	require.ErrorIs(t, c.Start(t.Context(), s.Name), runtime.ErrNoAddress)
+	c.balance(t, s.Name, `{"ip": "`+c.host+`", "ports": [{"port": 21100, "protocol": "TCP", "error": "Taken"}]}`)
+	require.ErrorIs(t, c.Start(t.Context(), s.Name), runtime.ErrPortTaken)
+	c.balance(t, s.Name, `{"ip": "`+c.host+`"}`)
+	c.begin(t, s.Name)
+	require.Nil(t, c.pod(t, s.Name).Spec.Affinity, "it may run on every node")
+	c.awaitHello(t, s.Name)
+	require.NoError(t, c.Kill(t.Context(), s.Name))
+	c.begin(t, s.Name)
+	c.awaitHello(t, s.Name) // from the next run, by the same Service
+
+	require.NoError(t, c.Kill(t.Context(), s.Name))
+	s.Ports[0].Port, s.SpecHash = 21101, "2"
+	_, err = c.Create(t.Context(), s)
+	require.NoError(t, err)
+	c.begin(t, s.Name)
+	ports := c.serviceOf(t, s.Name).Spec.Ports
+	require.Len(t, ports, 1)
+	require.EqualValues(t, 21101, ports[0].Port)
+	require.NoError(t, c.Kill(t.Context(), s.Name))
+	require.NoError(t, c.Remove(t.Context(), s.Name))
+	request := c.admin.client.Get().Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(s.Name))
+	require.True(t, apierrors.IsNotFound(request.Do(t.Context()).Error()))
+}
+
+// serviceOf returns the Service of a container.
+func (c cluster) serviceOf(t *testing.T, n runtime.Name) (s core1.Service) {
+	t.Helper()
+	request := c.admin.client.Get().Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(n))
+	require.NoError(t, request.Do(t.Context()).Into(&s))
+	return s
+}
+
+// balance sets what a load balancer reports about the Service of a container.
+func (c cluster) balance(t *testing.T, n runtime.Name, ingress string) {
+	t.Helper()
+	status := `{"status": {"loadBalancer": {"ingress": [` + ingress + `]}}}`
+	request := c.admin.client.Patch(types.MergePatchType).Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(n)).SubResource("status")
+	require.NoError(t, request.Body([]byte(status)).Do(t.Context()).Error())
+}
+
+// awaitHello connects to what the Service of a container has selected, as a load balancer does,
+// until the container answers.
+func (c cluster) awaitHello(t *testing.T, n runtime.Name) {
+	t.Helper()
+	enginetest.Until(t, time.Minute, "the container's answer", func() bool {
+		var slices struct {
+			Items []struct {
+				Endpoints []struct{ Addresses []string }
+				Ports     []struct{ Port int }
+			}
+		}
+		path := "/apis/discovery.k8s.io/v1/namespaces/" + c.cfg.Namespace + "/endpointslices"
+		answer, err := c.admin.client.Get().AbsPath(path).Param("labelSelector", "kubernetes.io/service-name="+c.podName(n)).DoRaw(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(answer, &slices))
+		if len(slices.Items) == 0 || len(slices.Items[0].Endpoints) == 0 {
+			return false
+		}
+		ip := slices.Items[0].Endpoints[0].Addresses[0]
+		out, err := exec.Command("ip", "route", "replace", ip, "via", kubetest.Node).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(ip, strconv.Itoa(slices.Items[0].Ports[0].Port)), time.Second)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		return line == "hello\n"
+	})
 }
 
 // testKilledWithoutExec kills a container in which no further process can be started.
@@ -182,7 +300,7 @@ func testKilledWithoutExec(t *testing.T, c cluster, s runtime.Spec) {
 	folder := filepath.Join(c.cfg.Volumes, "keeper", "own")
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "keeper"), program, 0o755))
-	pod, err := c.podOf(t.Context(), s)
+	pod, _, err := c.podOf(t.Context(), s)
 	require.NoError(t, err)
 	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "keeper/own"
 	require.NoError(t, c.post(t.Context(), pod))

@@ -18,6 +18,7 @@ import (
 	core1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
@@ -38,8 +39,8 @@ type imageCache struct {
 // resolved is an image whose tag was resolved.
 type resolved struct {
 	digest string
-	ref    string // with the digest in place of the tag
-	secret string // name of the Secret with the credentials of its registry; empty: none
+	ref    string       // with the digest in place of the tag
+	auth   runtime.Auth // of its registry
 	config ocispec.ImageConfig
 }
 
@@ -80,11 +81,6 @@ func (e *Engine) Pull(ctx context.Context, ref string, a runtime.Auth, _ func(ru
 		if err != nil {
 			return err
 		}
-		if a != (runtime.Auth{}) {
-			if image.secret, err = e.keepCredentials(ctx, a); err != nil {
-				return err
-			}
-		}
 		e.images.put(ref, image)
 		return nil
 	})
@@ -113,7 +109,7 @@ func (e *Engine) resolve(ctx context.Context, ref string, a runtime.Auth) (image
 	if err != nil {
 		return image, registryError(err)
 	}
-	image.digest = descriptor.Digest.String()
+	image.digest, image.auth = descriptor.Digest.String(), a
 	image.ref = named.Name() + "@" + image.digest
 	if image.config, err = configOf(ctx, repository, descriptor); err != nil {
 		return image, registryError(err)
@@ -203,9 +199,8 @@ func registryError(err error) error {
 	return fmt.Errorf("%w: %w", class, err)
 }
 
-// keepCredentials stores credentials in a Secret, and returns its name. Pods name the Secret of
-// the credentials that their image was resolved with.
-func (e *Engine) keepCredentials(ctx context.Context, a runtime.Auth) (string, error) {
+// keepCredentials stores credentials in the Secret of a container, with the name of its pods.
+func (e *Engine) keepCredentials(ctx context.Context, name string, a runtime.Auth) error {
 	type entry struct {
 		Username string `json:"username"`
 		Password string `json:"password"`
@@ -216,19 +211,21 @@ func (e *Engine) keepCredentials(ctx context.Context, a runtime.Auth) (string, e
 	}
 	config, err := json.Marshal(map[string]map[string]entry{"auths": {host: {a.Username, a.Password}}})
 	if err != nil {
-		return "", err
+		return err
 	}
 	secret := &core1.Secret{
-		ObjectMeta: meta.ObjectMeta{
-			Name:   "berth-" + hash(e.cfg.StoreID)[:8] + "-registry-" + hash(e.cfg.StoreID+string(config)),
-			Labels: map[string]string{labelStore: hash(e.cfg.StoreID)},
-		},
-		Type: core1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{core1.DockerConfigJsonKey: config},
+		ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{labelStore: hash(e.cfg.StoreID)}},
+		Type:       core1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{core1.DockerConfigJsonKey: config},
 	}
-	err = e.client.Post().Namespace(e.cfg.Namespace).Resource("secrets").Body(secret).Do(ctx).Error()
-	if apierrors.IsAlreadyExists(err) {
-		err = nil
+	secrets := func(request *rest.Request) *rest.Request {
+		return request.Namespace(e.cfg.Namespace).Resource("secrets")
 	}
-	return secret.Name, err
+	err = secrets(e.client.Post()).Body(secret).Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) { // of an earlier create, perhaps with others: a patch would need the permission to read
+		if err = secrets(e.client.Delete()).Name(name).Do(ctx).Error(); err == nil {
+			err = secrets(e.client.Post()).Body(secret).Do(ctx).Error()
+		}
+	}
+	return err
 }

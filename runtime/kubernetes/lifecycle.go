@@ -41,33 +41,39 @@ func (e *Engine) kill(ctx context.Context, pod *core1.Pod) error {
 	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
 }
 
-// Remove removes a container that does not run. A start in progress is taken back. It does nothing if the container does not
-// exist. Host directories that it mounts stay.
+// Remove removes a container that does not run, with its Service and its Secret. A start in
+// progress is taken back. It removes what is left of a container that does not exist. Host
+// directories that it mounts stay.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
-	err := e.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
+	return e.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
 		return e.retry(ctx, func() error {
 			pod, _, err := e.observe(ctx, e.podName(n))
-			if err != nil {
+			switch {
+			case notFound(err):
+				return e.removeOwned(ctx, e.podName(n))
+			case err != nil:
 				return err
-			}
-			if running(pod) {
+			case running(pod):
 				return runtime.ErrRunning
 			}
 			if !gated(pod) { // a start in progress
-				if err := e.end(ctx, pod); err != nil {
+				if err := e.end(ctx, pod); err != nil && !notFound(err) {
 					return err
 				}
+			}
+			if err := e.removeOwned(ctx, pod.Name); err != nil { // first: the pod leads to them
+				return err
 			}
 			if err := e.drop(ctx, pod); err != nil {
 				return err
 			}
-			return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil, nil })
+			err = e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil, nil })
+			if notFound(err) {
+				return nil
+			}
+			return err
 		})
 	})
-	if notFound(err) {
-		return nil
-	}
-	return err
 }
 
 // Update changes the limits of a container, running or not. 0 leaves a limit unchanged.

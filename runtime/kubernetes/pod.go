@@ -67,6 +67,9 @@ func (e *Engine) build(s runtime.Spec, image resolved, keeper string) (*core1.Po
 	for _, m := range s.Mounts {
 		r.Mounts = append(r.Mounts, m.Source)
 	}
+	if e.cfg.Balancer != nil {
+		r.Ports, s.Ports = s.Ports, nil
+	}
 	text, err := r.text()
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (e *Engine) build(s runtime.Spec, image resolved, keeper string) (*core1.Po
 	}
 	pod := &core1.Pod{
 		ObjectMeta: meta.ObjectMeta{
-			Name: e.podName(s.Name), Labels: map[string]string{labelStore: hash(e.cfg.StoreID)},
+			Name: e.podName(s.Name), Labels: map[string]string{labelStore: hash(e.cfg.StoreID), labelContainer: e.podName(s.Name)},
 			Annotations: map[string]string{annotationRecord: text}, Finalizers: []string{finalizer},
 		},
 		Spec: core1.PodSpec{
@@ -108,8 +111,8 @@ func (e *Engine) build(s runtime.Spec, image resolved, keeper string) (*core1.Po
 	}
 	// A whole name could replace one of the Internet.
 	pod.Spec.Hostname, _, _ = strings.Cut(s.Hostname, ".")
-	if image.secret != "" {
-		pod.Spec.ImagePullSecrets = []core1.LocalObjectReference{{Name: image.secret}}
+	if image.auth != (runtime.Auth{}) {
+		pod.Spec.ImagePullSecrets = []core1.LocalObjectReference{{Name: pod.Name}}
 	}
 	e.memoryVolumes(pod, s)
 	if s.MachineID != "" && !s.ReadOnlyRoot {

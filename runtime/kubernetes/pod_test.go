@@ -32,7 +32,7 @@ func TestBuildConfinesEveryContainer(t *testing.T) {
 	for _, role := range []runtime.Role{runtime.Server, runtime.Install} {
 		s := testSpec()
 		s.Name.Role = role
-		pod, err := testEngine().build(s, resolved{digest: "sha256:1", ref: "img@sha256:1", secret: "pull"}, "keeper/1")
+		pod, err := testEngine().build(s, resolved{digest: "sha256:1", ref: "img@sha256:1", auth: runtime.Auth{Host: "r"}}, "keeper/1")
 		require.NoError(t, err)
 		server := pod.Spec.Containers[0]
 		require.False(t, *pod.Spec.AutomountServiceAccountToken)
@@ -51,7 +51,7 @@ func TestBuildConfinesEveryContainer(t *testing.T) {
 }
 
 func TestBuildCarriesTheSpec(t *testing.T) {
-	pod, err := testEngine().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1", secret: "pull"}, "keeper/1")
+	pod, err := testEngine().build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1", auth: runtime.Auth{Host: "r"}}, "keeper/1")
 	require.NoError(t, err)
 	server := pod.Spec.Containers[0]
 	require.Less(t, len(pod.Name), 64)
@@ -64,7 +64,7 @@ func TestBuildCarriesTheSpec(t *testing.T) {
 	require.Equal(t, int64(1001), *server.SecurityContext.RunAsGroup)
 	require.Equal(t, int64(2), *pod.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, "mc", pod.Spec.Hostname)
-	require.Equal(t, "pull", pod.Spec.ImagePullSecrets[0].Name)
+	require.Equal(t, pod.Name, pod.Spec.ImagePullSecrets[0].Name)
 	require.Equal(t, "334m", server.Resources.Limits.Cpu().String())
 	require.Equal(t, int64(32<<20), server.Resources.Requests.Memory().Value())
 	require.True(t, *server.SecurityContext.ReadOnlyRootFilesystem)

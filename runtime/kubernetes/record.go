@@ -14,13 +14,15 @@ import (
 	"berth/runtime"
 )
 
-// The label, the annotations, the gate and the finalizer of the pods of a store.
+// The labels, the annotations, the gate and the finalizer of the pods of a store.
 const (
 	labelStore       = "berth.io/store"
+	labelContainer   = "berth.io/container" // the pod's own name, which a Service selects
 	annotationRecord = "berth.io/record"
 	annotationStart  = "berth.io/started"
 	annotationID     = "berth.io/machine-id"
-	annotationEnd    = "berth.io/ended" // when the node of a run was found to be fenced
+	annotationEnd    = "berth.io/ended"  // when the node of a run was found to be fenced
+	annotationKill   = "berth.io/killed" // the engine deletes the pod of a run to end it
 	gate             = "berth.io/start"
 	finalizer        = "berth.io/observed"
 	serverContainer  = "server" // name of a pod's container
@@ -44,6 +46,7 @@ type record struct {
 	StopTimeout time.Duration     `json:",omitempty"`
 	SignalGroup bool              `json:",omitempty"`
 	User        string            `json:",omitempty"` // of the spec, or of the image
+	Ports       []runtime.Port    `json:",omitempty"` // that a load balancer publishes
 	Labels      map[string]string `json:",omitempty"` // of the client
 	Last        *run              `json:",omitempty"` // the last run that exited, of an earlier pod
 }

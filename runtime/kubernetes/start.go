@@ -33,26 +33,25 @@ func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 }
 
 func (e *Engine) start(ctx context.Context, pod *core1.Pod, r record) (err error) {
-	now := time.Now()
 	switch {
 	case running(pod):
 		return nil
 	case ended(pod):
-		if err := requireSources(r); err != nil {
+		if err := e.prepare(ctx, pod, r); err != nil {
 			return err
 		}
 		if err := awaitTaints(ctx, pod); err != nil {
 			return err
 		}
-		if pod, err = e.replace(ctx, pod, r, now); err != nil {
+		if pod, err = e.replace(ctx, pod, r, time.Now()); err != nil {
 			return err
 		}
 	case gated(pod):
-		if err := requireSources(r); err != nil {
+		if err := e.prepare(ctx, pod, r); err != nil {
 			return err
 		}
 		err := e.patch(ctx, pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"},
-			operation{"add", "/metadata/annotations/berth.io~1started", now.UTC().Format(time.RFC3339Nano)})
+			operation{"add", "/metadata/annotations/berth.io~1started", time.Now().UTC().Format(time.RFC3339Nano)})
 		if err != nil {
 			return err
 		}
@@ -174,7 +173,11 @@ func (e *Engine) end(ctx context.Context, pod *core1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		grace = 0
 	}
-	if err := e.deletePod(ctx, pod, grace); err != nil {
+	err := e.patch(ctx, pod, "", operation{"add", "/metadata/annotations/berth.io~1killed", "true"})
+	if err == nil {
+		err = e.deletePod(ctx, pod, grace)
+	}
+	if err != nil {
 		return err
 	}
 	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })

@@ -120,10 +120,10 @@ func ended(pod *core1.Pod) bool {
 func ran(pod *core1.Pod) bool { return reportsRunning(pod) || containerState(pod).Terminated != nil }
 
 // interrupted reports whether the run of a pod that ended was ended by its node or for it: it
-// was off, has booted, was drained, or needed the room for others. Kubernetes does not count a
-// pod that has used up its own room among these.
+// was off, has booted, was drained, or needed the room for others, or somebody deleted the pod. Kubernetes
+// does not count a pod that has used up its own room among these.
 func interrupted(pod *core1.Pod) bool {
-	if pod.Annotations[annotationEnd] != "" {
+	if pod.Annotations[annotationEnd] != "" || deletedByOthers(pod) {
 		return true
 	}
 	// What a kubelet, or containerd, says about a container that it finds dead after a boot.
@@ -133,6 +133,20 @@ func interrupted(pod *core1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c core1.PodCondition) bool {
 		return c.Type == core1.DisruptionTarget && c.Status == core1.ConditionTrue
 	})
+}
+
+// deletedByOthers reports whether the run of a pod was ended by a deletion of the pod that was not
+// the engine's own. The whole seconds of both times cannot tell which of two in one second was first.
+func deletedByOthers(pod *core1.Pod) bool {
+	if pod.DeletionTimestamp == nil || pod.Annotations[annotationKill] != "" {
+		return false
+	}
+	requested := pod.DeletionTimestamp.Time // after the grace period
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		requested = requested.Add(-time.Duration(*grace) * time.Second)
+	}
+	t := containerState(pod).Terminated
+	return t == nil || !t.FinishedAt.Time.Before(requested)
 }
 
 // gone reports whether a pod exists only because of the finalizer. A pod that was never

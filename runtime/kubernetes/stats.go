@@ -140,6 +140,19 @@ func (e *Engine) summaryOf(ctx context.Context, node string) (summary, error) {
 	}
 }
 
+// statsError returns why a node's kubelet has no statistics; empty: it has, or there is no node.
+func (e *Engine) statsError(ctx context.Context, node string) string {
+	if node == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, quick/2)
+	defer cancel()
+	if _, err := e.askKubelet(ctx, node); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // askKubelet asks a node's kubelet itself: the way through the API server needs a permission
 // that also allows an exec in every pod.
 func (e *Engine) askKubelet(ctx context.Context, name string) (one summary, err error) {
@@ -151,13 +164,21 @@ func (e *Engine) askKubelet(ctx context.Context, name string) (one summary, err 
 	if p := node.Status.DaemonEndpoints.KubeletEndpoint.Port; p != 0 {
 		port = int(p)
 	}
-	var address string
+	address, hostname := "", name
 	for _, a := range node.Status.Addresses {
-		if a.Type == core1.NodeInternalIP {
+		switch a.Type {
+		case core1.NodeInternalIP:
 			address = net.JoinHostPort(a.Address, strconv.Itoa(port))
+		case core1.NodeHostName:
+			hostname = a.Address
 		}
 	}
-	client, err := rest.HTTPClientFor(e.rest)
+	config := e.rest
+	if e.cfg.KubeletCA != "" { // a kubelet that signs its own certificate names no address in it
+		config = rest.CopyConfig(e.rest)
+		config.Insecure, config.CAFile, config.CAData, config.ServerName = false, e.cfg.KubeletCA, nil, hostname
+	}
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return one, err
 	}

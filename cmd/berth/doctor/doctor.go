@@ -66,7 +66,8 @@ func newExamination(ctx context.Context, o Options) *examination {
 		ctx, cancel := context.WithTimeout(ctx, o.Time)
 		defer cancel()
 		if e.kubernetes() {
-			return kubernetes.Info(ctx, kubernetes.Config{Kubeconfig: o.Config.Config.Kubernetes.Kubeconfig})
+			k := o.Config.Config.Kubernetes
+			return kubernetes.Info(ctx, kubernetes.Config{Kubeconfig: k.Kubeconfig, KubeletCA: k.KubeletCA})
 		}
 		return docker.Info(ctx, o.Config.Config.Docker.Host)
 	})

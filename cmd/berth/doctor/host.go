@@ -186,6 +186,8 @@ func judgeCluster(volumes string, info runtime.EngineInfo, err error) Result {
 		return failed(found+": older than "+oldestCluster, "upgrade the cluster")
 	case !isMount(volumes):
 		return warning(found+": "+volumes+" is not a mount", "mount the claim kubernetes.claim at storage.volumes_path of berth's pod")
+	case info.StatsError != "":
+		return warning(found+": no statistics of servers: "+info.StatsError, "set kubernetes.kubelet_ca, or have the cluster's authority sign the certificates of the kubelets (serverTLSBootstrap)")
 	case compare(info.Version, newestCluster+".999") > 0:
 		return warning(found+": newer than "+newestCluster+", the newest that berth is tested with", "report what does not work, with the output of berth doctor -o json")
 	}
