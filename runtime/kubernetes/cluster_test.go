@@ -37,7 +37,7 @@ type cluster struct {
 }
 
 // newCluster returns an Engine in a namespace of its own.
-func newCluster(t *testing.T) cluster {
+func newCluster(t testing.TB) cluster {
 	t.Helper()
 	require.True(t, kubetest.Running(), "needs a cluster: make test-kube")
 	volumes := kubetest.Dir(t)

@@ -3,4 +3,8 @@
 // once, and how soon a killed daemon serves again.
 //
 //	go test -run '^$' -bench . -benchtime 25x ./hack/bench/life
+//
+// BenchmarkCluster measures the same on the cluster of hack/kube, without a floor:
+//
+//	hack/kube/kube.sh with go test -tags cluster -run '^$' -bench Cluster -benchtime 1x ./hack/bench/life
 package life

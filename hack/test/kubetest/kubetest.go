@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -96,16 +97,29 @@ func (n *Namespace) Config() string {
 // Call sends a request as the cluster's administrator. body is JSON, or nil.
 func (n *Namespace) Call(t testing.TB, method, path string, body []byte) (status int, answer []byte) {
 	t.Helper()
+	response := n.send(t, method, path, body)
+	defer response.Body.Close()
+	var text bytes.Buffer
+	_, err := text.ReadFrom(response.Body)
+	require(t, err)
+	return response.StatusCode, text.Bytes()
+}
+
+// Follow returns the output of a pod as its kubelet streams it, from now on. Each line begins with
+// the time at which the node has read it.
+func (n *Namespace) Follow(t testing.TB, pod string) io.ReadCloser {
+	t.Helper()
+	return n.send(t, http.MethodGet, "/api/v1/namespaces/"+n.Name+"/pods/"+pod+"/log?follow=true&timestamps=true&tailLines=0", nil).Body
+}
+
+func (n *Namespace) send(t testing.TB, method, path string, body []byte) *http.Response {
+	t.Helper()
 	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, n.admin.Host+path, bytes.NewReader(body))
 	require(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := n.client.Do(request)
 	require(t, err)
-	defer response.Body.Close()
-	var text bytes.Buffer
-	_, err = text.ReadFrom(response.Body)
-	require(t, err)
-	return response.StatusCode, text.Bytes()
+	return response
 }
 
 // post creates an object.
