@@ -45,6 +45,8 @@ func (e *Engine) connect(kubeconfig string) error {
 		return err
 	}
 	config.GroupVersion, config.APIPath, config.QPS = &core1.SchemeGroupVersion, "/api", -1 // berth bounds its calls itself
+	// JSON needs twice the processor time and memory.
+	config.ContentType, config.AcceptContentTypes = apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf+","+apiruntime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	e.rest, e.parameters = config, apiruntime.NewParameterCodec(scheme)
 	e.client, err = rest.RESTClientFor(config)

@@ -43,7 +43,7 @@ func TestReachOfNode(t *testing.T) {
 
 func TestContainersOfANodeAreNamed(t *testing.T) {
 	pod := func(id, node string) ourPod {
-		return ourPod{&core1.Pod{ObjectMeta: meta.ObjectMeta{Name: "pod-" + id}, Spec: core1.PodSpec{NodeName: node}}, record{ID: id, Role: "server"}}
+		return ourPod{pod: "pod-" + id, node: node, name: runtime.Name{ID: id, Role: runtime.Server}}
 	}
 	p := newPlacement([]ourPod{pod("a", "n1"), pod("b", "n2"), pod("c", "")}, []core1.Node{*testNode("n1", core1.ConditionTrue), *testNode("n2", core1.ConditionTrue)})
 	p.setPod(pod("c", "n1"), false)

@@ -32,29 +32,47 @@ func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
 
 func found(pods []ourPod) (list []runtime.Found) {
 	for _, pod := range pods {
-		list = append(list, runtime.Found{Name: pod.name(), ContainerID: pod.ContainerID, Mounts: pod.Mounts})
+		list = append(list, runtime.Found{Name: pod.name, ContainerID: pod.containerID, Mounts: pod.mounts})
 	}
 	return list
 }
 
-// ourPod is a pod of this store.
+// ourPod is what the engine keeps of a pod of this store in a list.
 type ourPod struct {
-	*core1.Pod
-	record
+	pod         string // its name
+	node        string // empty: none was chosen
+	name        runtime.Name
+	containerID string
+	mounts      []string
 }
+
+func newOurPod(pod *core1.Pod, r record) ourPod {
+	return ourPod{pod.Name, pod.Spec.NodeName, r.name(), r.ContainerID, r.Mounts}
+}
+
+// pageSize is how many pods one answer has: a pod is some kB.
+const pageSize = 500
 
 // pods returns the pods of this store, and the version of the list, from which a watch continues.
 func (e *Engine) pods(ctx context.Context) (pods []ourPod, version string, err error) {
 	err = e.do(ctx, listed, "list", "containers", func(ctx context.Context) error {
-		var list core1.PodList
-		err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(e.selected(), e.parameters).Do(ctx).Into(&list)
-		version = list.ResourceVersion
-		for i := range list.Items {
-			if r, ours := e.recordOf(&list.Items[i]); ours {
-				pods = append(pods, ourPod{&list.Items[i], r})
+		options := e.selected()
+		for options.Limit = pageSize; ; {
+			var list core1.PodList
+			err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(options, e.parameters).Do(ctx).Into(&list)
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				if r, ours := e.recordOf(&list.Items[i]); ours {
+					pods = append(pods, newOurPod(&list.Items[i], r))
+				}
+			}
+			version, options.Continue = list.ResourceVersion, list.Continue
+			if list.Continue == "" {
+				return nil
 			}
 		}
-		return err
 	})
 	return pods, version, err
 }

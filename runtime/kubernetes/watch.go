@@ -53,7 +53,7 @@ func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify
 		switch object := event.Object.(type) {
 		case *core1.Pod:
 			if r, ours := e.recordOf(object); ours {
-				seen.setPod(ourPod{object, r}, event.Type == watch.Deleted)
+				seen.setPod(newOurPod(object, r), event.Type == watch.Deleted)
 				notify(r.name())
 			}
 		case *core1.Node:
@@ -88,17 +88,12 @@ func (e *Engine) events(ctx context.Context, resource, version string) (watch.In
 
 // placement is what Watch remembers to name the containers of a node.
 type placement struct {
-	pods  map[string]placed // by the pod's name
+	pods  map[string]ourPod // by their names
 	nodes map[string]reach
 }
 
-type placed struct {
-	name runtime.Name
-	node string // empty: none was chosen
-}
-
 func newPlacement(pods []ourPod, nodes []core1.Node) *placement {
-	p := &placement{pods: map[string]placed{}, nodes: map[string]reach{}}
+	p := &placement{pods: map[string]ourPod{}, nodes: map[string]reach{}}
 	for _, pod := range pods {
 		p.setPod(pod, false)
 	}
@@ -110,10 +105,10 @@ func newPlacement(pods []ourPod, nodes []core1.Node) *placement {
 
 func (p *placement) setPod(pod ourPod, deleted bool) {
 	if deleted {
-		delete(p.pods, pod.Name)
+		delete(p.pods, pod.pod)
 		return
 	}
-	p.pods[pod.Name] = placed{pod.name(), pod.Spec.NodeName}
+	p.pods[pod.pod] = pod
 }
 
 // setNode reports whether a node is reached in another way than before, and returns the
