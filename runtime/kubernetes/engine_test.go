@@ -272,7 +272,7 @@ func (c cluster) awaitHello(t *testing.T, n runtime.Name) {
 			}
 		}
 		path := "/apis/discovery.k8s.io/v1/namespaces/" + c.cfg.Namespace + "/endpointslices"
-		answer, err := c.admin.client.Get().AbsPath(path).Param("labelSelector", "kubernetes.io/service-name="+c.podName(n)).DoRaw(t.Context())
+		answer, err := c.admin.client.Get().AbsPath(path).SetHeader("Accept", "application/json").Param("labelSelector", "kubernetes.io/service-name="+c.podName(n)).DoRaw(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(answer, &slices))
 		if len(slices.Items) == 0 || len(slices.Items[0].Endpoints) == 0 {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -42,21 +41,12 @@ func TestCertificateOfAKubelet(t *testing.T) {
 	number, err := strconv.Atoi(port)
 	require.NoError(t, err)
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		answers := map[string]any{
+	e := against(t, testEngine(), func(w http.ResponseWriter, r *http.Request) {
+		answerJSON(w, http.StatusOK, map[string]any{
 			"/version": map[string]string{"gitVersion": "v1.37.2"}, "/api/v1/nodes": core1.NodeList{Items: []core1.Node{*node}}, "/api/v1/nodes/n1": node,
-		}
-		_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
-	}))
-	defer api.Close()
-	config := Config{Kubeconfig: filepath.Join(t.TempDir(), "config")}
-	require.NoError(t, os.WriteFile(config.Kubeconfig, fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-clusters: [{name: k, cluster: {server: %q}}]
-contexts: [{name: c, context: {cluster: k}}]
-current-context: c
-`, api.URL), 0o600))
+		}[r.URL.Path])
+	})
+	config := e.cfg
 	other, _ := selfSigned(t)
 	for _, test := range []struct {
 		ca    []byte // empty: not configured
