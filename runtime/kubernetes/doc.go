@@ -22,11 +22,5 @@
 // out-of-service or by removing its object, the engine records the end of the run in the pod.
 // The next start makes a successor on another node.
 //
-// engine.go has the Engine, client.go its calls and their errors. pod.go builds pods, record.go
-// has names and the record, state.go observes pods. create.go, start.go and lifecycle.go change
-// them. node.go finds nodes that are cut off, watch.go follows changes, exec.go signals and
-// input, logs.go output, stats.go usage. image.go resolves images and keeps the credentials of
-// their registries, service.go has load balancers publish ports.
-//
 // Package kubernetes knows neither HTTP nor the store nor the desired state.
 package kubernetes
