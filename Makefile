@@ -68,7 +68,7 @@ engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="boo
 	@hack/engines.sh
 
 # The tests of the whole daemon that do not look into Docker. What they skip sets a limit of processes.
-KUBE_E2E := ^(TestStates|TestConsoleKeepsEveryLine|TestOutputBeforeExit|TestCommandLineGetInterrupted|TestVolumes|TestConfigFiles|TestSFTPClients|TestBackupAndRestore|TestKilledBackups|TestKillDuringRequests|TestEvents|TestReplay|TestWatchResumes|TestPanelReceivesEveryTransition)$$
+KUBE_E2E := ^(TestStates|TestConsoleKeepsEveryLine|TestOutputBeforeExit|TestCommandLineGetInterrupted|TestVolumes|TestConfigFiles|TestSFTPClients|TestBackupAndRestore|TestKilledBackups|TestEvents|TestReplay|TestWatchResumes|TestPanelReceivesEveryTransition)$$
 
 test-kube: ## run the suite of engines, and tests of the daemon, on a Kubernetes cluster (the first time that takes 10 minutes)
 	@hack/docker.sh tools openssl:openssl curl:curl runc:runc /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
