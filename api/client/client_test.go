@@ -95,7 +95,6 @@ func calls() []call {
 		{`POST /containers/mc/reinstall {"image":"b","install_script":"true"}`, func(ctx context.Context, c *Client) error {
 			return c.Containers().Reinstall(ctx, "mc", ReinstallOptions{Image: new("b"), InstallScript: &script})
 		}},
-		{`POST /containers/mc/rebind-network {"ports":[]}`, func(ctx context.Context, c *Client) error { return c.Containers().Rebind(ctx, "mc", nil) }},
 		{`POST /containers/mc/command {"command":"say"}`, func(ctx context.Context, c *Client) error { return c.Containers().Send(ctx, "mc", "say") }},
 		{"GET /containers/mc/stats", func(ctx context.Context, c *Client) error { _, err := c.Containers().Stats(ctx, "mc"); return err }},
 		{"GET /volumes/v", func(ctx context.Context, c *Client) error { _, err := c.Volumes().Get(ctx, "v"); return err }},
@@ -108,12 +107,8 @@ func calls() []call {
 			_, err := c.Ports().Get(ctx, PortRef{IP: "::1", Port: 5, Protocol: "udp"})
 			return err
 		}},
-		{"GET /network/ports/random?protocol=tcp", func(ctx context.Context, c *Client) error { _, err := c.Ports().Random(ctx, "", "tcp"); return err }},
 		{`POST /network/ports {"ip":"::","port":5,"protocol":"tcp"}`, func(ctx context.Context, c *Client) error {
 			return c.Ports().Add(ctx, PortRef{IP: "::", Port: 5, Protocol: "tcp"})
-		}},
-		{`PUT /network/ports/::/5/use {"in_use":true}`, func(ctx context.Context, c *Client) error {
-			return c.Ports().SetInUse(ctx, PortRef{IP: "::", Port: 5, Protocol: ""}, true)
 		}},
 		{"DELETE /auth/tokens/t", func(ctx context.Context, c *Client) error { return c.Tokens().Revoke(ctx, "t") }},
 		{"GET /events?since=7&epoch=e&container=mc&type=event&limit=2", func(ctx context.Context, c *Client) error {

@@ -144,15 +144,6 @@ func (s Containers) Reinstall(ctx context.Context, id string, o ReinstallOptions
 	return err
 }
 
-// Rebind replaces the ports of a container.
-func (s Containers) Rebind(ctx context.Context, id string, ports []v1.Port) error {
-	body := struct {
-		Ports []v1.Port `json:"ports"`
-	}{append([]v1.Port{}, ports...)}
-	_, err := s.accepted(ctx, http.MethodPost, containerPath(id)+"/rebind-network", body)
-	return err
-}
-
 // Send writes a line to the console of a running container.
 func (s Containers) Send(ctx context.Context, id, command string) error {
 	return s.c.Call(ctx, http.MethodPost, containerPath(id)+"/command", map[string]string{"command": command}, nil)

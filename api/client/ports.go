@@ -46,13 +46,6 @@ func (s Ports) Get(ctx context.Context, p PortRef) (port PoolPort, err error) {
 	return port, err
 }
 
-// Random returns a port that is neither in use nor claimed. An empty ip or protocol
-// is any. It does not reserve the port.
-func (s Ports) Random(ctx context.Context, ip, protocol string) (port PoolPort, err error) {
-	err = s.c.get(ctx, "/network/ports/random"+query("ip", ip, "protocol", protocol), &port)
-	return port, err
-}
-
 // Add adds a port to the pool.
 func (s Ports) Add(ctx context.Context, p PortRef) error {
 	return s.c.Call(ctx, http.MethodPost, "/network/ports", p, nil)
@@ -67,12 +60,6 @@ func (s Ports) AddRanges(ctx context.Context, ip, ranges, protocol string) (adde
 	request := map[string]string{"ip": ip, "ports": ranges, "protocol": protocol}
 	err = s.c.Call(ctx, http.MethodPost, "/network/ports/bulk", request, &body)
 	return body.Added, err
-}
-
-// SetInUse sets the in_use flag of a port.
-func (s Ports) SetInUse(ctx context.Context, p PortRef, inUse bool) error {
-	body := map[string]bool{"in_use": inUse}
-	return s.c.Call(ctx, http.MethodPut, portPath(p)+"/use"+query("protocol", p.Protocol), body, nil)
 }
 
 // Delete deletes a port from the pool. It fails if a container has claimed it.
