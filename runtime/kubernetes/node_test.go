@@ -106,10 +106,10 @@ func disrupted(pod *core1.Pod, reason string) *core1.Pod {
 	return pod
 }
 
-// deleted marks a pod as one whose deletion was requested at a time, with a grace period.
-func deleted(pod *core1.Pod, at time.Time) *core1.Pod {
-	grace := int64(30)
-	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &meta.Time{Time: at.Add(30 * time.Second)}, &grace
+// deleted marks a pod as one whose deletion was requested.
+func deleted(pod *core1.Pod) *core1.Pod {
+	now := meta.Now()
+	pod.DeletionTimestamp = &now
 	return pod
 }
 
@@ -118,8 +118,7 @@ func TestInterruptedRuns(t *testing.T) {
 		pod.Status.Phase, pod.Status.Reason = core1.PodFailed, reason
 		return pod
 	}
-	end := begun.Add(time.Hour).Truncate(time.Second)
-	killedByEngine := deleted(startedPod(t, exited(137, "Error")), end.Add(-time.Second))
+	killedByEngine := deleted(startedPod(t, exited(137, "Error")))
 	killedByEngine.Annotations[annotationKill] = "true"
 	fenced := startedPod(t, runs)
 	fenced.Annotations[annotationEnd] = begun.Add(time.Minute).Format(time.RFC3339Nano)
@@ -137,8 +136,7 @@ func TestInterruptedRuns(t *testing.T) {
 		"evicted for the room of others":            {failed(disrupted(startedPod(t, exited(137, "Error")), "TerminationByKubelet"), "Evicted"), true, 137},
 		"evicted because it used up its own room":   {failed(startedPod(t, exited(137, "Error")), "Evicted"), false, 137},
 		"ended by the garbage collector of its pod": {failed(disrupted(startedPod(t, runs), "DeletionByPodGC"), ""), true, killed},
-		"deleted by somebody":                       {deleted(startedPod(t, exited(143, "Error")), end.Add(-time.Second)), true, 143},
-		"exited, and deleted after that":            {deleted(startedPod(t, exited(3, "Error")), end.Add(time.Second)), false, 3},
+		"deleted by somebody":                       {deleted(startedPod(t, exited(143, "Error"))), true, 143},
 		"deleted by the engine, for a kill":         {killedByEngine, false, 137},
 	} {
 		r, ours := testEngine().recordOf(test.pod)

@@ -153,18 +153,10 @@ func interrupted(pod *core1.Pod) bool {
 	})
 }
 
-// deletedByOthers reports whether the run of a pod was ended by a deletion of the pod that was not
-// the engine's own. The whole seconds of both times cannot tell which of two in one second was first.
+// deletedByOthers reports whether a deletion of a pod was not the engine's own. When it was requested
+// cannot be known: the last step of a deletion replaces the time.
 func deletedByOthers(pod *core1.Pod) bool {
-	if pod.DeletionTimestamp == nil || pod.Annotations[annotationKill] != "" {
-		return false
-	}
-	requested := pod.DeletionTimestamp.Time // after the grace period
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		requested = requested.Add(-time.Duration(*grace) * time.Second)
-	}
-	t := containerState(pod).Terminated
-	return t == nil || !t.FinishedAt.Time.Before(requested)
+	return pod.DeletionTimestamp != nil && pod.Annotations[annotationKill] == ""
 }
 
 // gone reports whether a pod exists only because of the finalizer. A pod that was never
