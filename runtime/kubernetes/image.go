@@ -182,6 +182,8 @@ func registryError(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		class = context.Canceled
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%w: the registry has no TLS, and is not named in kubernetes.plain_registries: %w", runtime.ErrUnavailable, err)
 	case errors.Is(err, errdef.ErrNotFound):
 		class = runtime.ErrImageNotFound
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):

@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -206,4 +208,14 @@ func TestStartErrors(t *testing.T) {
 	} {
 		require.ErrorIs(t, startError(&core1.Pod{Status: test.status}), test.want)
 	}
+}
+
+// TestRegistryWithoutTLS requires that the error of a registry without TLS names the setting.
+func TestRegistryWithoutTLS(t *testing.T) {
+	registry := httptest.NewServer(http.NotFoundHandler())
+	defer registry.Close()
+	_, err := http.Get("https://" + registry.Listener.Addr().String())
+	err = registryError(err)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.ErrorContains(t, err, "kubernetes.plain_registries")
 }
