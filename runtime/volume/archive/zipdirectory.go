@@ -31,15 +31,19 @@ func zipRecordBytes(name string, end int64) int64 {
 }
 
 // openZip reads the directory of the zip. Package zip keeps all of it in memory, and makes room for
-// as many entries as the zip states. So openZip checks that number before, and limits the bytes
-// that package zip may read.
+// as many entries as the zip states. So openZip checks that number and the directory's size before,
+// and limits the bytes that package zip may read.
 func (x *extraction) openZip() (*zip.Reader, error) {
-	entries, err := zipEntries(x.src)
+	entries, size, err := zipDirectory(x.src)
 	switch {
 	case err != nil:
 		return nil, err
+	case size > uint64(x.src.size):
+		return nil, zip.ErrFormat
 	case entries > uint64(x.limits.Entries):
 		return nil, x.tooManyEntries()
+	case size > uint64(x.limits.ZipDirectoryBytes):
+		return nil, zipTooLarge()
 	}
 	r := &limitedReaderAt{r: x.src, left: x.limits.ZipDirectoryBytes + zipReadSlack, err: zipTooLarge()}
 	zr, err := zip.NewReader(r, x.src.size)
@@ -67,33 +71,34 @@ func (l *limitedReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return l.r.ReadAt(p, off)
 }
 
-// zipEntries returns how many entries the records at the end of a zip state. That of a large zip
-// has another record, whose locator lies before the first.
-func zipEntries(s *source) (uint64, error) {
+// zipDirectory returns how many entries and bytes the directory of a zip has, as the records at its
+// end state. That of a large zip has another record, whose locator lies before the first.
+func zipDirectory(s *source) (entries, size uint64, err error) {
 	const endBytes, locatorBytes = 22, 20
 	tail := make([]byte, min(s.size, zipEndBytes))
 	at := s.size - int64(len(tail))
 	if _, err := s.ReadAt(tail, at); err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+		return 0, 0, err
 	}
 	i := bytes.LastIndex(tail[:max(0, len(tail)-endBytes+4)], []byte("PK\x05\x06"))
 	if i < 0 {
-		return 0, zip.ErrFormat
+		return 0, 0, zip.ErrFormat
 	}
-	entries := uint64(binary.LittleEndian.Uint16(tail[i+10:]))
+	entries, size = uint64(binary.LittleEndian.Uint16(tail[i+10:])), uint64(binary.LittleEndian.Uint32(tail[i+12:]))
 	var locator [locatorBytes]byte
 	var record [56]byte
-	_, err := s.ReadAt(locator[:], at+int64(i)-locatorBytes)
+	_, err = s.ReadAt(locator[:], at+int64(i)-locatorBytes)
 	if err == nil && string(locator[:4]) == "PK\x06\x07" {
 		_, err = s.ReadAt(record[:], int64(binary.LittleEndian.Uint64(locator[8:])))
 	}
 	if err == nil && string(record[:4]) == "PK\x06\x06" {
-		return max(entries%math.MaxUint16, binary.LittleEndian.Uint64(record[32:])), nil
+		entries = max(entries%math.MaxUint16, binary.LittleEndian.Uint64(record[32:]))
+		return entries, max(size%math.MaxUint32, binary.LittleEndian.Uint64(record[40:])), nil
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return entries, err
+	return entries, size, err
 }
 
 func zipTooLarge() error {
