@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -326,22 +327,20 @@ func checkRestart(f *v1.FieldErrors, r v1.RestartPolicy) {
 	}
 }
 
-// leaveOut is the remedy for most of what an engine lacks.
-const leaveOut = "must be left out"
-
 // needs lists what an engine may lack, by the names of package runtime, with the field of a
-// request that needs it.
+// request that needs it, and what to do if not to leave it out.
 var needs = []struct {
-	capability, field, remedy string
-	needed                    func(*v1.ContainerSpec) bool
+	capability, field string
+	needed            func(*v1.ContainerSpec) bool
+	remedy            string
 }{
-	{"swap", "limits.swap", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.Swap != 0 }},
-	{"pids", "limits.pids", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.Pids != 0 }},
-	{"no_oom_kill", "limits.oom_kill", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.WithoutOOMKill() }},
-	{"io_weight", "limits.io_weight", leaveOut, func(s *v1.ContainerSpec) bool { return s.Limits.IOWeight != 0 }},
-	{"cpuset", "cpuset", leaveOut, func(s *v1.ContainerSpec) bool { return s.Cpuset != "" }},
-	{"host_mounts", "mounts", leaveOut, func(s *v1.ContainerSpec) bool { return len(s.Mounts) > 0 }},
-	{"user_names", "user", "must be a number, such as 988 or 988:988", func(s *v1.ContainerSpec) bool { return strings.Trim(s.User, "0123456789:") != "" }},
+	{"swap", "limits.swap", func(s *v1.ContainerSpec) bool { return s.Limits.Swap != 0 }, ""},
+	{"pids", "limits.pids", func(s *v1.ContainerSpec) bool { return s.Limits.Pids != 0 }, ""},
+	{"no_oom_kill", "limits.oom_kill", func(s *v1.ContainerSpec) bool { return s.Limits.WithoutOOMKill() }, ""},
+	{"io_weight", "limits.io_weight", func(s *v1.ContainerSpec) bool { return s.Limits.IOWeight != 0 }, ""},
+	{"cpuset", "cpuset", func(s *v1.ContainerSpec) bool { return s.Cpuset != "" }, ""},
+	{"host_mounts", "mounts", func(s *v1.ContainerSpec) bool { return len(s.Mounts) > 0 }, ""},
+	{"user_names", "user", func(s *v1.ContainerSpec) bool { return strings.Trim(s.User, "0123456789:") != "" }, "must be a number, such as 988 or 988:988"},
 }
 
 // checkEngine refuses what the engine lacks: a limit that is stored and not enforced would be
@@ -349,7 +348,7 @@ var needs = []struct {
 func checkEngine(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	for _, n := range needs {
 		if slices.Contains(p.Lacks, n.capability) && n.needed(spec) {
-			f.Add(n.field, "%s: the engine %s lacks %s", n.remedy, p.Engine, n.capability)
+			f.Add(n.field, "%s: the engine %s lacks %s", cmp.Or(n.remedy, "must be left out"), p.Engine, n.capability)
 		}
 	}
 }

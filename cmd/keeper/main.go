@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,8 +33,9 @@ const (
 // terminationLog is where Kubernetes reads why a container exited.
 const terminationLog = "/dev/termination-log"
 
-// init keeps main on the main thread, which so starts the command.
-func init() { runtime.LockOSThread() }
+// nameOfFirst is where Linux shows the name of the first process, which is "keeper" and the process
+// id of the command. Only a process itself can change its name.
+const nameOfFirst = "/proc/1/comm"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -86,6 +86,7 @@ func run(command []string, stop syscall.Signal, group bool, home string) {
 	if err != nil {
 		fail(notExecutable, err)
 	}
+	_ = os.WriteFile(nameOfFirst, []byte("keeper "+strconv.Itoa(child.Pid)), 0) // otherwise a send says that it finds no command
 	for {
 		// The child may have exited before the first SIGCHLD could arrive, so it is waited for first.
 		for {
@@ -137,17 +138,14 @@ func send(s syscall.Signal, group bool) error {
 	if s == unix.SIGKILL {
 		return unix.Kill(-1, s) // it spares the first process and this one
 	}
-	// The main thread started the command before it adopted an orphan, so the command is listed first.
-	text, err := os.ReadFile("/proc/1/task/1/children")
+	name, err := os.ReadFile(nameOfFirst)
 	if err != nil {
 		return err
 	}
-	if command, _, found := strings.Cut(string(text), " "); found {
-		pid, err := strconv.Atoi(command)
-		if err != nil {
-			return err
-		}
-		return kill(pid, s, group)
+	_, id, _ := strings.Cut(strings.TrimSpace(string(name)), " ")
+	pid, err := strconv.Atoi(id)
+	if err != nil {
+		return fmt.Errorf("the first process is %q, and names no command", name)
 	}
-	return errors.New("the command does not run")
+	return kill(pid, s, group)
 }
