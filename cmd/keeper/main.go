@@ -86,7 +86,7 @@ func run(command []string, stop syscall.Signal, group bool, home string) {
 	if err != nil {
 		fail(notExecutable, err)
 	}
-	_ = os.WriteFile(nameOfFirst, []byte("keeper "+strconv.Itoa(child.Pid)), 0) // otherwise a send says that it finds no command
+	_ = os.WriteFile(nameOfFirst, []byte("keeper "+strconv.Itoa(child.Pid)), 0) // otherwise a send finds no command
 	for {
 		// The child may have exited before the first SIGCHLD could arrive, so it is waited for first.
 		for {
