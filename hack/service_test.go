@@ -41,7 +41,7 @@ func TestServiceIsRestartedAndConfined(t *testing.T) {
 	}
 	require.Equal(t, "0", unit["Unit"]["StartLimitIntervalSec"], "systemd ignores it in [Service]")
 	for key, want := range map[string]string{
-		"Type": "notify", "Restart": "always", "WatchdogSec": "60", "OOMScoreAdjust": "-900", "LimitNOFILE": "65536",
+		"Type": "notify", "Restart": "always", "WatchdogSec": "60", "CPUWeight": "10", "OOMScoreAdjust": "-900", "LimitNOFILE": "65536",
 		"NoNewPrivileges": "yes", "LockPersonality": "yes", "RestrictRealtime": "yes", "SystemCallArchitectures": "native",
 		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
 	} {

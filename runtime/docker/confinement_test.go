@@ -248,7 +248,7 @@ func TestWorkdirIsALink(t *testing.T) {
 		probed := r.Probe(t.Context(), s)
 		_, err := r.Create(t.Context(), s)
 		if !refused {
-			require.NoError(t, errors.Join(probed, err), dir)
+			require.NoError(t, errors.Join(probed, err, r.Remove(t.Context(), s.Name)), dir)
 			continue
 		}
 		require.ErrorIs(t, probed, runtime.ErrInvalid, dir)
