@@ -140,9 +140,6 @@ func (p *compressor) run(out *v1.Archive) error {
 	if closed := p.archive.Close(); err == nil {
 		err = closed
 	}
-	if w.err != nil { // the cause, rather than its consequences
-		return w.err
-	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -249,19 +246,15 @@ func (p *compressor) file(it entry) error {
 		e.HardLink, e.Target = true, first
 		return p.archive.Add(e)
 	}
-	r := &holeReader{file: f, ctxErr: p.vol.ctxErr, size: info.Size(), maxHoles: info.Size()}
-	sparse := max(0, info.Size()-allocated(info))
-	if left := p.vol.m.opt.Limits.HoleBytes - p.holes; sparse > left {
-		r.maxHoles = left + allocated(info)
-	}
-	e.Content = r
-	if err := p.archive.Add(e); errors.Is(err, errHoles) {
-		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.path())))
-	} else if err != nil {
+	holes, err := p.holesOf(f, info)
+	if err != nil {
 		return err
 	}
-	p.holes += min(sparse, r.holes)
-	return nil
+	if p.holes += holes; p.holes > p.vol.m.opt.Limits.HoleBytes {
+		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.path())))
+	}
+	e.Content = &exactReader{file: f, ctxErr: p.vol.ctxErr, size: info.Size()}
+	return p.archive.Add(e)
 }
 
 // archiveEntry returns the entry of a file, a folder or a link, without its target
@@ -293,110 +286,87 @@ func (p *compressor) seen(name string, info fs.FileInfo) string {
 }
 
 // archiveFile is the file of a new archive. It counts the bytes and takes them from
-// the operation's reservation. It keeps its first error.
+// the operation's reservation.
 type archiveFile struct {
 	f           *os.File
 	reservation *reservation
 	ctxErr      func() error
 	n           int64
-	err         error
 }
 
-func (s *archiveFile) Write(p []byte) (int, error) {
-	if s.err == nil {
-		s.err = s.ctxErr()
-	}
-	if s.err != nil {
-		return 0, s.err
+func (s *archiveFile) Write(p []byte) (n int, err error) {
+	if err := s.ctxErr(); err != nil {
+		return 0, err
 	}
 	if grown := roundUp(s.n+int64(len(p))) - roundUp(s.n); grown > 0 {
-		s.err = s.reservation.Grow(grown)
+		err = s.reservation.Grow(grown)
 	}
-	if s.err == nil {
-		_, s.err = s.f.Write(p)
+	if err == nil {
+		n, err = s.f.Write(p)
 	}
-	if s.err != nil {
-		return 0, s.err
-	}
-	s.n += int64(len(p))
-	return len(p), nil
+	s.n += int64(n)
+	return n, err
 }
 
-// extent returns the part of a file, up to size, that is the first with data at or after pos; it is
-// empty if there is none. A file system without holes has one extent.
-func extent(file *os.File, pos, size int64) (begin, end int64) {
-	begin, err := file.Seek(pos, unix.SEEK_DATA)
-	switch {
-	case errors.Is(err, syscall.ENXIO): // holes up to the end
-		return size, size
-	case err != nil:
-		return pos, size
-	}
-	if end, err = file.Seek(begin, unix.SEEK_HOLE); err != nil {
-		end = size
-	}
-	return min(begin, size), min(end, size)
-}
-
-// eachExtent calls f for the parts of file, up to size, that have data; between them
-// are holes. A part has at most 64 MiB, so that f can check its context often.
+// eachExtent calls f for the parts of file, up to size, that have data; between them are holes. A
+// part has at most 64 MiB, so that f can check its context often. A file system without holes has
+// one extent.
 func eachExtent(file *os.File, size int64, f func(off, n int64) error) error {
 	const most = 64 << 20
 	for off := int64(0); off < size; {
-		begin, end := extent(file, off, size)
-		for ; begin < end; begin += most {
+		begin, err := file.Seek(off, unix.SEEK_DATA)
+		switch {
+		case errors.Is(err, syscall.ENXIO): // holes up to the end
+			return nil
+		case err != nil:
+			begin = off
+		}
+		end, err := file.Seek(begin, unix.SEEK_HOLE)
+		if err != nil {
+			end = size
+		}
+		end = min(end, size)
+		for off = max(end, off+1); begin < end; begin += most {
 			if err := f(begin, min(end-begin, most)); err != nil {
 				return err
 			}
 		}
-		off = max(end, off+1)
 	}
 	return nil
 }
 
-// holeReader reads a file by its extents and returns zeros for holes without reading
-// the disk. It returns exactly size bytes: a file that shrinks meanwhile ends with
-// zeros, and one that grows is cut.
-type holeReader struct {
-	file   *os.File
-	ctxErr func() error
-	pos    int64
-	size   int64
-	data   int64 // start of the extent at or after pos
-	stop   int64 // end of that extent
-
-	holes, maxHoles int64 // bytes of holes so far, and their bound
+// holesOf returns the bytes of holes of a file. What a file system has compressed or preallocated is
+// no hole.
+func (p *compressor) holesOf(file *os.File, info fs.FileInfo) (holes int64, err error) {
+	holes = info.Size()
+	err = eachExtent(file, info.Size(), func(_, n int64) error {
+		holes -= n
+		return p.vol.ctxErr()
+	})
+	return min(holes, max(0, info.Size()-allocated(info))), err
 }
 
-func (h *holeReader) Read(p []byte) (int, error) {
-	if err := h.ctxErr(); err != nil {
+// exactReader reads a number of bytes from a file: one that shrinks meanwhile ends with zeros, and
+// one that grows is cut.
+type exactReader struct {
+	file      *os.File
+	ctxErr    func() error
+	pos, size int64
+}
+
+func (r *exactReader) Read(p []byte) (int, error) {
+	if err := r.ctxErr(); err != nil {
 		return 0, err
 	}
-	if h.pos >= h.size {
+	if r.pos >= r.size {
 		return 0, io.EOF
 	}
-	if h.pos >= h.stop {
-		h.data, h.stop = extent(h.file, h.pos, h.size)
-		if h.holes += h.data - h.pos; h.holes > h.maxHoles {
-			return 0, errHoles
-		}
-	}
-	p = p[:min(int64(len(p)), h.size-h.pos)]
-	if h.pos < h.data {
-		p = p[:min(int64(len(p)), h.data-h.pos)]
-		clear(p)
-		h.pos += int64(len(p))
-		return len(p), nil
-	}
-	p = p[:min(int64(len(p)), h.stop-h.pos)]
-	n, err := h.file.ReadAt(p, h.pos)
+	p = p[:min(int64(len(p)), r.size-r.pos)]
+	n, err := r.file.ReadAt(p, r.pos)
 	if errors.Is(err, io.EOF) {
 		clear(p[n:])
 		n, err = len(p), nil
 	}
-	h.pos += int64(n)
+	r.pos += int64(n)
 	return n, err
 }
-
-// errHoles reports a file whose holes would take long to write as zeros.
-var errHoles = errors.New("too many bytes of holes")
