@@ -83,19 +83,11 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 		return nil, v1.Errorf(v1.InvalidRequest, "a link is in its place: replace the link by a file")
 	case !old.Mode().IsRegular():
 		return nil, v1.Errorf(v1.InvalidRequest, "something that is not a file is in its place: remove it")
-	case old.Size() > configfile.MaxSize:
-		return nil, errConfigSize
 	}
 	file, err := dst.openRegular(base)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, configfile.MaxSize+1))
-	if err == nil && len(content) > configfile.MaxSize {
-		err = errConfigSize // it grows
-	}
-	return content, err
+	return io.ReadAll(io.LimitReader(file, configfile.MaxSize+1)) // Apply refuses a larger one
 }
-
-var errConfigSize = v1.Errorf(v1.InvalidRequest, "the file is larger than 512 KiB")
