@@ -278,31 +278,25 @@ func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
 	return vol, nil
 }
 
-// openTries is how often a volume is opened again that was replaced meanwhile.
-const openTries = 3
-
 // openRoot opens the directory of a volume, and describes it. OpenRoot would follow a link in place
-// of the directory, but what it opens is then another file than Lstat has described.
-func openRoot(dir string) (r *os.Root, info fs.FileInfo, err error) {
-	for range 1 + openTries {
-		info, err = os.Lstat(dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, v1.ErrDirectoryMissing
-		case err != nil:
-			return nil, nil, err
-		case !info.IsDir():
-			return nil, nil, v1.ErrNotADirectory
-		}
-		if r, err = os.OpenRoot(dir); err != nil { // only an operator can swap it: tenants cannot write beside it
-			return nil, nil, err
-		}
-		if found, err := r.Lstat("."); err == nil && os.SameFile(info, found) {
-			return r, info, nil
-		}
-		r.Close()
+// of the directory, so it opens the handle of a directory.
+func openRoot(dir string) (*os.Root, fs.FileInfo, error) {
+	d, err := openDirectory(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, v1.ErrDirectoryMissing
+	case is(err, syscall.ENOTDIR, syscall.ELOOP):
+		return nil, nil, v1.ErrNotADirectory
+	case err != nil:
+		return nil, nil, err
 	}
-	return nil, nil, fmt.Errorf("%w: it was replaced", v1.ErrNotADirectory)
+	defer d.Close()
+	info, err := d.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := os.OpenRoot(self(d))
+	return r, info, err
 }
 
 // close ends the operation. Closing it again does nothing.
