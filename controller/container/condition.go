@@ -185,7 +185,7 @@ func setInstalling(st *v1.ContainerStatus, now time.Time) {
 }
 
 func setImagePresent(st *v1.ContainerStatus, now time.Time) {
-	setCondition(st, now, v1.ImageAvailable, v1.True, reasonPresent, "the image is on the host")
+	setCondition(st, now, v1.ImageAvailable, v1.True, reasonPresent, "the image is available")
 }
 
 // setCondition sets the condition of a type.

@@ -86,7 +86,7 @@ func put(tx *store.Tx, i int) error {
 		st.ContainerID = strings.Repeat("0123456789abcdef", 4)
 		st.ObservedInstall, st.ObservedRun, st.StartedInstall, st.ObservedGeneration = 1, 1, 1, 1
 		st.Conditions = []v1.Condition{
-			{Type: v1.ImageAvailable, Status: v1.True, Reason: "Present", Message: "the image is on the host", Since: now},
+			{Type: v1.ImageAvailable, Status: v1.True, Reason: "Present", Message: "the image is available", Since: now},
 			{Type: v1.Installed, Status: v1.True, Reason: "Exited", Message: "the installation ended with exit code 0", Since: now},
 			{Type: v1.Started, Status: v1.True, Reason: "Matched", Message: "the start pattern matched", Since: now},
 		}
