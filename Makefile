@@ -72,12 +72,13 @@ KUBE_E2E := ^(TestStates|TestConsoleKeepsEveryLine|TestOutputBeforeExit|TestComm
 
 test-kube: ## run the suite of engines, and tests of the daemon, on a Kubernetes cluster (the first time that takes 10 minutes)
 	@hack/docker.sh tools openssl:openssl curl:curl runc:runc /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
-	@$(GO) vet -tags cluster ./runtime/kubernetes ./cmd/keeper ./hack/e2e # gets what the cluster's network cannot
+	@$(GO) vet -tags cluster ./runtime/kubernetes ./cmd/keeper ./hack/e2e ./hack/deploy # gets what the cluster's network cannot
 	@hack/kube/kube.sh with $(MAKE) --no-print-directory test-one-node
 	@hack/kube/kube.sh with -n 2 $(GO) test -tags cluster -count=1 -p 1 -timeout 90m -run '^(TestLoss|TestMachineIsLost)$$' ./runtime/kubernetes ./hack/e2e
 
 test-one-node:
 	@$(GO) test -tags cluster -count=1 -timeout 20m -skip TestLoss ./runtime/kubernetes
+	@$(GO) test -tags cluster -count=1 -timeout 10m -run TestKubernetes ./hack/deploy
 	@$(GO) test -tags cluster -count=1 -timeout 20m -run '$(KUBE_E2E)' -skip TestStates/each/limited ./hack/e2e
 
 quota: ## test hard limits on ext4 and XFS with project quotas

@@ -13,8 +13,8 @@
 # mount and pid namespaces: all its processes end with the command, and nothing of it is left,
 # also when this script is killed.
 #
-# CMD gets KUBECONFIG (a cluster administrator's), KUBE_WORLD (a directory that every node
-# shares with CMD) and KUBE_HOST (an address of CMD that nodes reach; registries there on the
+# CMD gets kubectl, KUBECONFIG (a cluster administrator's), KUBE_WORLD (a directory that every
+# node shares with CMD) and KUBE_HOST (an address of CMD that nodes reach; registries there on the
 # ports 5000 and 5001 are used without TLS).
 # Environment: BERTH_KUBE_CACHE (default /var/cache/berth-kube), BERTH_KUBE_MIRROR (of Debian;
 # default: the machine's), BERTH_KUBE_LOGS (a directory for the logs of the cluster).
@@ -25,7 +25,7 @@ self=$(realpath "$0")
 here=$(dirname "$self")
 cache=$(realpath -m "${BERTH_KUBE_CACHE:-/var/cache/berth-kube}")
 host=10.77.0.1                                # of the control plane and of CMD; node I is 10.77.0.10I
-packages='containerd etcd-server containernetworking-plugins' # of Debian sid: Kubernetes needs containerd 2
+packages='containerd etcd-server containernetworking-plugins kubectl' # of Debian sid: Kubernetes needs containerd 2
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 tools=$cache/kube-$(cat "$here"/{go.mod,go.sum,main.go} - <<<"$packages" | sha256sum | cut -c 1-16)
 
@@ -200,7 +200,7 @@ inside() {
 	for i in $(seq "$nodes"); do await "node n$i" node_ready "$i"; done
 	say "Kubernetes is up with $nodes node(s) after $SECONDS s"
 	cd "$KUBE_PWD"
-	KUBECONFIG=$KUBE_WORLD/etc/admin.conf "$@" &
+	KUBECONFIG=$KUBE_WORLD/etc/admin.conf PATH=$PATH:$tools/root/usr/bin "$@" &
 	wait $! || code=$?
 	if [ -n "${BERTH_KUBE_LOGS:-}" ]; then
 		mkdir -p "$BERTH_KUBE_LOGS"

@@ -73,7 +73,7 @@ type Namespace struct {
 // runs in it.
 func New(t testing.TB, volumes string) *Namespace {
 	t.Helper()
-	n := &Namespace{Name: "test-" + strings.ToLower(rand.Text()[:10]), Volumes: volumes, Keeper: keeper(t)}
+	n := &Namespace{Name: "test-" + strings.ToLower(rand.Text()[:10]), Volumes: volumes, Keeper: Keeper(t)}
 	var err error
 	n.admin, err = clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	require(t, err)
@@ -239,8 +239,8 @@ func (n *Namespace) endPods(t testing.TB) {
 	}
 }
 
-// keeper builds the keeper once in each test process.
-func keeper(t testing.TB) string {
+// Keeper returns the path of the keeper, which each test process builds once.
+func Keeper(t testing.TB) string {
 	t.Helper()
 	path, err := buildKeeper()
 	require(t, err)
@@ -269,53 +269,65 @@ func module(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// image is the image of Image.
-var image struct {
-	once sync.Once
-	ref  string
-}
+// The test process serves images, each under its name.
+var (
+	images         sync.Map
+	busybox, serve sync.Once
+)
 
-// Image returns the reference of an image with busybox. The test process serves it, with what a
-// registry needs to answer for a pull.
+// Image returns the reference of an image with busybox.
 func Image(t testing.TB) (ref string) {
 	t.Helper()
-	image.once.Do(func() {
-		manifest, blobs := busybox(t)
-		l, err := net.Listen("tcp", Host()+":5000")
-		require(t, err)
-		server := &http.Server{Handler: registry{manifest, blobs}, ReadHeaderTimeout: 10 * time.Second}
-		go func() { _ = server.Serve(l) }() // until the process ends
-		image.ref = l.Addr().String() + "/busybox:1"
+	busybox.Do(func() {
+		Push(t, "busybox", enginetest.BusyboxTar(t), ocispec.ImageConfig{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}})
 	})
-	return image.ref
+	return Host() + ":5000/busybox:1"
 }
 
-// registry serves one image under the name busybox and any tag.
-type registry struct {
+// Push returns the reference of an image that has a tar as its root. The test process serves it,
+// with what a registry needs to answer for a pull.
+func Push(t testing.TB, name string, root []byte, config ocispec.ImageConfig) (ref string) {
+	t.Helper()
+	images.Store(name, build(t, root, config))
+	serve.Do(func() {
+		l, err := net.Listen("tcp", Host()+":5000")
+		require(t, err)
+		server := &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
+		go func() { _ = server.Serve(l) }() // until the process ends
+	})
+	return Host() + ":5000/" + name + ":1"
+}
+
+// image is an image under any tag.
+type image struct {
 	manifest []byte
 	blobs    map[string][]byte // by digest
 }
 
-func (r registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if blob, is := r.blobs[path.Base(request.URL.Path)]; is && strings.HasPrefix(request.URL.Path, "/v2/busybox/blobs/") {
-		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(blob))
+// answer answers as a registry.
+func answer(w http.ResponseWriter, request *http.Request) {
+	if request.URL.Path == "/v2/" {
 		return
 	}
+	name, rest, _ := strings.Cut(strings.TrimPrefix(request.URL.Path, "/v2/"), "/")
+	found, _ := images.Load(name)
+	one, _ := found.(image)
+	blob := one.blobs[path.Base(rest)]
 	switch {
-	case request.URL.Path == "/v2/":
-	case strings.HasPrefix(request.URL.Path, "/v2/busybox/manifests/"):
+	case strings.HasPrefix(rest, "blobs/") && blob != nil:
+		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(blob))
+	case strings.HasPrefix(rest, "manifests/") && one.manifest != nil:
 		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
-		w.Header().Set("Docker-Content-Digest", digest.FromBytes(r.manifest).String())
-		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(r.manifest))
+		w.Header().Set("Docker-Content-Digest", digest.FromBytes(one.manifest).String())
+		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(one.manifest))
 	default:
 		http.NotFound(w, request)
 	}
 }
 
-// busybox returns an image: its manifest, and its other parts by digest.
-func busybox(t testing.TB) (text []byte, blobs map[string][]byte) {
+// build returns the image of a root.
+func build(t testing.TB, root []byte, c ocispec.ImageConfig) (one image) {
 	t.Helper()
-	root := enginetest.BusyboxTar(t)
 	var layer bytes.Buffer
 	w := gzip.NewWriter(&layer)
 	_, err := w.Write(root)
@@ -323,22 +335,22 @@ func busybox(t testing.TB) (text []byte, blobs map[string][]byte) {
 	require(t, w.Close())
 	config, err := json.Marshal(ocispec.Image{
 		Platform: ocispec.Platform{OS: "linux", Architecture: goruntime.GOARCH},
-		Config:   ocispec.ImageConfig{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}},
+		Config:   c,
 		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(root)}},
 	})
 	require(t, err)
-	blobs = map[string][]byte{}
+	one.blobs = map[string][]byte{}
 	part := func(mediaType string, content []byte) ocispec.Descriptor {
 		d := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(content), Size: int64(len(content))}
-		blobs[d.Digest.String()] = content
+		one.blobs[d.Digest.String()] = content
 		return d
 	}
-	text, err = json.Marshal(ocispec.Manifest{
+	one.manifest, err = json.Marshal(ocispec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
 		Config: part(ocispec.MediaTypeImageConfig, config), Layers: []ocispec.Descriptor{part(ocispec.MediaTypeImageLayerGzip, layer.Bytes())},
 	})
 	require(t, err)
-	return text, blobs
+	return one
 }
 
 // require ends a test with an error.
