@@ -277,7 +277,7 @@ func InstallStateOf(c Container) Phase {
 
 // The types of a container's conditions.
 const (
-	ImageAvailable = "ImageAvailable" // the image is available
+	ImageAvailable = "ImageAvailable" // the engine can make a container from the image
 	ImageCurrent   = "ImageCurrent"   // of PullAlways: the registry had no other image at the last start
 	Installed      = "Installed"      // the installation ended with exit code 0
 	Started        = "Started"        // a run has started: Unknown until its start pattern matched, False after its exit

@@ -52,7 +52,7 @@ func TestPlanRefresh(t *testing.T) {
 }
 
 // TestMovedTagArrives: with the policy always each start has the image of the registry,
-// a restart by policy too; with the default it has the one on the host.
+// a restart by policy too; with the default it has the one of before.
 func TestMovedTagArrives(t *testing.T) {
 	for policy, want := range map[v1.PullPolicy][]string{v1.PullAlways: {"i#1", "i#1", "i#2", "i#3"}, "": {"i#0", "i#0", "i#0", "i#0"}} {
 		live(t, func(w *world) {

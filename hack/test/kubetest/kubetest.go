@@ -284,9 +284,9 @@ func Image(t testing.TB) (ref string) {
 	return Host() + ":5000/busybox:1"
 }
 
-// Push returns the reference of an image that has a tar as its root. The test process serves it,
-// with what a registry needs to answer for a pull.
-func Push(t testing.TB, name string, root []byte, config ocispec.ImageConfig) (ref string) {
+// Push makes an image with a tar as its root, which nodes find on port 5000 of Host under its name and
+// any tag. The test process serves it, with what a registry needs to answer for a pull.
+func Push(t testing.TB, name string, root []byte, config ocispec.ImageConfig) {
 	t.Helper()
 	images.Store(name, build(t, root, config))
 	serve.Do(func() {
@@ -295,7 +295,6 @@ func Push(t testing.TB, name string, root []byte, config ocispec.ImageConfig) (r
 		server := &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
 		go func() { _ = server.Serve(l) }() // until the process ends
 	})
-	return Host() + ":5000/" + name + ":1"
 }
 
 // image is an image under any tag.
