@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -140,7 +141,9 @@ func lines(t *testing.T, console string) (last int) {
 
 func kubectl(t *testing.T, input string, args ...string) (output string) {
 	t.Helper()
-	command := exec.Command("kubectl", args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // kubectl and berth wait for ever
+	defer cancel()
+	command := exec.CommandContext(ctx, "kubectl", args...)
 	command.Stdin = strings.NewReader(input)
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, "kubectl %s: %s", strings.Join(args, " "), out)
