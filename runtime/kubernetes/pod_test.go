@@ -125,6 +125,21 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
+// TestAnotherClaim: a container with the claim of an older configuration has no spec that is wanted.
+func TestAnotherClaim(t *testing.T) {
+	c := testEngine()
+	pod, err := c.build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
+	require.NoError(t, err)
+	r, ours := c.recordOf(pod)
+	require.True(t, ours)
+	require.Equal(t, testSpec().SpecHash, state(pod, r).SpecHash)
+	require.NotEmpty(t, r.SpecHash)
+	c.cfg.Claim = "another"
+	r, ours = c.recordOf(pod)
+	require.True(t, ours)
+	require.Empty(t, state(pod, r).SpecHash)
+}
+
 func TestSuccessorInheritsTheRecord(t *testing.T) {
 	c := testEngine()
 	pod, err := c.build(testSpec(), resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")

@@ -71,7 +71,20 @@ func (e *Engine) recordOf(pod *core1.Pod) (r record, ours bool) {
 	if pod.Labels[labelStore] != hash(e.cfg.StoreID) || json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &r) != nil {
 		return r, false
 	}
+	if claimOf(pod) != e.cfg.Claim {
+		r.SpecHash = "" // so that the container is made anew once it does not run
+	}
 	return r, e.podName(r.name()) == pod.Name
+}
+
+// claimOf returns the name of the claim with the volumes of a pod.
+func claimOf(pod *core1.Pod) string {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == volumesName && v.PersistentVolumeClaim != nil {
+			return v.PersistentVolumeClaim.ClaimName
+		}
+	}
+	return ""
 }
 
 // hash shortens a text to what fits into a name or a label.
