@@ -110,15 +110,38 @@ func TestProbe(t *testing.T) {
 		change(&bad)
 		require.ErrorIs(t, r.Probe(t.Context(), bad), runtime.ErrInvalid)
 	}
-	left := r.client.CreateRaw(t, r.realName(s.Name)+"-probe", map[string]any{"Image": r.image})
+	probe := r.realName(runtime.Name{ID: s.Name.ID, Role: "probe"})
+	leave := func() string {
+		return r.client.CreateRaw(t, probe, map[string]any{"Image": r.image, "Labels": map[string]string{"io.berth.store": r.cfg.StoreID, "io.berth.role": "probe"}})
+	}
+	left := leave()
 	require.ErrorIs(t, r.Probe(t.Context(), s), runtime.ErrUnavailable)
 	require.NoError(t, r.Probe(t.Context(), s))
 	_, found := r.client.Inspect(t, left)
 	require.False(t, found)
-	_, found = r.client.Inspect(t, r.realName(s.Name)+"-probe")
+	_, found = r.client.Inspect(t, probe)
 	require.False(t, found)
 	one, _ := r.client.Inspect(t, id)
 	require.True(t, one.State.Running)
+
+	left = leave()
+	_, err := r.twin(t).List(t.Context())
+	require.NoError(t, err)
+	_, found = r.client.Inspect(t, left)
+	require.False(t, found, "a probe of a daemon that was killed")
+}
+
+// TestProbeTakesNoName: no container's id makes it another one's probe.
+func TestProbeTakesNoName(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("mc", "sleep 1000")
+	r.run(t, s)
+	for _, id := range []string{"mc-probe", "probe-mc", "probe"} {
+		other := r.run(t, r.spec(id, "sleep 1000"))
+		require.NoError(t, r.Probe(t.Context(), s))
+		one, _ := r.client.Inspect(t, other)
+		require.True(t, one.State.Running, id)
+	}
 }
 
 // TestMachineID requires that the id of a container is written at its creation.

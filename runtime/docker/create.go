@@ -120,8 +120,8 @@ func (e *Engine) resolveConflict(ctx context.Context, s runtime.Spec) (id string
 }
 
 // Probe returns the error with which the engine would refuse to create a container, such as
-// runtime.ErrInvalid. It creates the container under another name, without the labels of
-// this store, and removes it.
+// runtime.ErrInvalid. It creates the container in a role of its own, whose names are no
+// container's, and removes it.
 func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 	if err := e.net.ensure(ctx); err != nil {
 		return err
@@ -131,21 +131,25 @@ func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 		return err
 	}
 	config, host := build(cfg, s)
-	config.Labels = nil
-	name := engineName(e.cfg.StoreID, s.Name) + "-probe"
+	config.Labels = map[string]string{labelStore: e.cfg.StoreID, labelRole: string(probeRole)}
+	name := engineName(e.cfg.StoreID, runtime.Name{ID: s.Name.ID, Role: probeRole})
 	return e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
-		remove := func(ref string) error {
-			return e.conn.client().ContainerRemove(ctx, ref, container.RemoveOptions{RemoveVolumes: true, Force: true})
-		}
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, name)
-		if errors.Is(classify(err), errConflict) { // of a daemon that was killed
-			err = errors.Join(remove(name), fmt.Errorf("%w: a probe was left over", runtime.ErrUnavailable))
+		if errors.Is(classify(err), errConflict) { // of a call whose answer was lost
+			err = errors.Join(e.removeProbe(ctx, name), fmt.Errorf("%w: a probe was left over", runtime.ErrUnavailable))
 		}
 		if err != nil {
 			return err
 		}
-		return errors.Join(e.checkWorkdir(ctx, s, made.ID), remove(made.ID))
+		return errors.Join(e.checkWorkdir(ctx, s, made.ID), e.removeProbe(ctx, made.ID))
 	})
+}
+
+// probeRole is in the names and labels of the containers of Probe.
+const probeRole runtime.Role = "probe"
+
+func (e *Engine) removeProbe(ctx context.Context, ref string) error {
+	return e.conn.client().ContainerRemove(ctx, ref, container.RemoveOptions{RemoveVolumes: true})
 }
 
 // complete does what remains to be done after a container was created. A container whose

@@ -86,7 +86,8 @@ func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c con
 	return c, nil
 }
 
-// List returns the containers of this store, of both roles.
+// List returns the containers of this store, of both roles. The first list removes the probes of a
+// daemon that was killed.
 func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
 	args := filters.NewArgs(filters.Arg("label", labelStore+"="+e.cfg.StoreID))
 	var all []container.Summary
@@ -99,6 +100,9 @@ func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
 	}
 	found := make([]runtime.Found, 0, len(all))
 	for _, c := range all {
+		if c.Labels[labelRole] == string(probeRole) && !e.ids.listed.Load() {
+			_ = e.removeProbe(ctx, c.ID) // the next start of berth tries again
+		}
 		n, ours := nameOf(e.cfg.StoreID, c.Labels)
 		if !ours {
 			continue
