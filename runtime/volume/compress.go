@@ -117,22 +117,17 @@ func (p *compressor) run(out *v1.Archive) error {
 		return refuse(p.folder, err)
 	}
 	defer dir.close()
-	o, err := p.vol.ownerIn(path.Dir(p.out))
+	x, err := p.vol.newTempFor(path.Dir(p.out))
 	if err != nil {
 		return err
 	}
-	x, err := p.vol.newTemp(o)
-	if err != nil {
-		return err
-	}
-	res := p.vol.newReservation(0)
-	defer func() { x.close(); res.Release() }()
+	defer x.close()
 	f, err := x.create(newFileMode)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	w := &archiveFile{f: f, reservation: res, ctxErr: p.vol.ctxErr}
+	w := &reservedFile{file: f, temp: x}
 	if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
 		return err
 	}
@@ -146,8 +141,8 @@ func (p *compressor) run(out *v1.Archive) error {
 	if err != nil {
 		return err
 	}
-	out.Size, out.Skipped = w.n, p.skipped
-	return x.publish(p.out, res)
+	out.Size, out.Skipped = w.size, p.skipped
+	return x.publish(p.out)
 }
 
 // addAll archives every requested path.
@@ -283,29 +278,6 @@ func (p *compressor) seen(name string, info fs.FileInfo) string {
 		p.nameBytes += need
 	}
 	return first
-}
-
-// archiveFile is the file of a new archive. It counts the bytes and takes them from
-// the operation's reservation.
-type archiveFile struct {
-	f           *os.File
-	reservation *reservation
-	ctxErr      func() error
-	n           int64
-}
-
-func (s *archiveFile) Write(p []byte) (n int, err error) {
-	if err := s.ctxErr(); err != nil {
-		return 0, err
-	}
-	if grown := roundUp(s.n+int64(len(p))) - roundUp(s.n); grown > 0 {
-		err = s.reservation.Grow(grown)
-	}
-	if err == nil {
-		n, err = s.f.Write(p)
-	}
-	s.n += int64(n)
-	return n, err
 }
 
 // eachExtent calls f for the parts of file, up to size, that have data; between them are holes. A

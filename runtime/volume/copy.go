@@ -43,45 +43,27 @@ func (vol *openVolume) copy(src, dst string) error {
 	if _, err := vol.root.Lstat(dst); err == nil {
 		return exists(dst)
 	}
-	o, err := vol.ownerIn(path.Dir(dst))
+	x, err := vol.newTempFor(path.Dir(dst))
 	if err != nil {
 		return err
 	}
-	x, err := vol.newTemp(o)
-	if err != nil {
-		return err
-	}
-	res := vol.newReservation(0)
-	defer func() { x.close(); res.Release() }()
-	c := copier{vol: vol, reservation: res, owner: o}
-	if err := c.run(src, info, x); err != nil {
+	defer x.close()
+	c := copier{temp: x}
+	if err := c.run(src); err != nil {
 		return refuse(src, err)
 	}
-	return x.publish(dst, res)
+	return x.publish(dst)
 }
 
-// copier copies a tree.
+// copier copies a tree to a temporary entry.
 type copier struct {
-	vol         *openVolume
-	reservation *reservation
-	owner       owner // of the copies
-	single      bool  // the source is one file
-	entries     int
+	*temp
+	single  bool // the source is one file
+	entries int
 }
 
-// run copies src, a path from the volume's root, to x.
-func (c *copier) run(src string, info fs.FileInfo, x *temp) error {
-	if info.IsDir() {
-		from, err := openFolder(c.vol.root, src)
-		if err != nil {
-			return err
-		}
-		defer from.close()
-		if info, err = from.file.Stat(); err != nil {
-			return err
-		}
-		return c.tree(from, src, info, x.in, x.name, 0)
-	}
+// run copies src, a path from the volume's root.
+func (c *copier) run(src string) error {
 	dir, base := split(src)
 	in, err := openFolder(c.vol.root, dir)
 	if err != nil {
@@ -92,19 +74,20 @@ func (c *copier) run(src string, info fs.FileInfo, x *temp) error {
 	if err != nil {
 		return err
 	}
-	if !e.info.Mode().IsRegular() && e.info.Mode()&fs.ModeSymlink == 0 {
+	switch e.info.Mode().Type() {
+	case fs.ModeDir:
+		c.entries-- // it is none of its own
+	case 0, fs.ModeSymlink:
+		c.single = true
+	default:
 		return notAFile(src)
 	}
-	c.single = true
-	return c.add(e, x.in, x.name, 0)
+	return c.add(e, c.in, c.name, 0)
 }
 
 // tree copies the folder from, whose path is up and which info describes, to the entry as of to.
 func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as string, level int) error {
-	if err := c.reservation.Grow(blockBytes); err != nil {
-		return err
-	}
-	made, err := newFolder(to, as)
+	made, err := c.newFolder(to, as)
 	if err != nil {
 		return err
 	}
@@ -119,14 +102,6 @@ func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as 
 		return err
 	}
 	return c.owner.finishFolder(made, to, as, info.Mode(), info.ModTime())
-}
-
-// newFolder creates the folder name, and opens it.
-func newFolder(in *folder, name string) (*folder, error) {
-	if err := in.Mkdir(name, 0o700); err != nil {
-		return nil, err
-	}
-	return openFolder(in.Root, name)
 }
 
 // finishFolder sets the owner, the mode and the time of the folder f, the entry name of in. It comes
@@ -172,13 +147,7 @@ func (c *copier) link(it entry, to *folder, as string) error {
 	if !inside(path.Clean(it.path()), target) {
 		return nil
 	}
-	if err := c.reservation.Grow(blockBytes); err != nil {
-		return err
-	}
-	if err := to.Symlink(target, as); err != nil {
-		return err
-	}
-	return c.owner.finishLink(to, as)
+	return c.newLink(to, as, target, c.owner)
 }
 
 func (c *copier) file(it entry, to *folder, as string) error {
@@ -192,10 +161,10 @@ func (c *copier) file(it entry, to *folder, as string) error {
 		return err
 	}
 	defer dst.Close()
-	size, before := it.info.Size(), c.reservation.Bytes()
+	size, before := it.info.Size(), c.Bytes()
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
-	if err == nil && c.reservation.Bytes() == before { // no data, but an inode
-		err = c.reservation.Grow(blockBytes)
+	if err == nil && c.Bytes() == before { // no data, but an inode
+		err = c.Grow(blockBytes)
 	}
 	if err != nil {
 		return err
@@ -214,7 +183,7 @@ func (c *copier) file(it entry, to *folder, as string) error {
 
 // part copies n bytes at off, in the kernel if possible.
 func (c *copier) part(src, dst *os.File, off, n int64) error {
-	if err := errors.Join(c.vol.ctxErr(), c.reservation.Grow(roundUp(n))); err != nil {
+	if err := errors.Join(c.vol.ctxErr(), c.Grow(roundUp(n))); err != nil {
 		return err
 	}
 	if _, err := src.Seek(off, io.SeekStart); err != nil {

@@ -38,25 +38,19 @@ func refuse(path string, err error) error {
 	return err
 }
 
-// errChanged reports that an entry was removed or replaced after its folder was
-// read. It keeps the cause.
-type errChanged struct{ error }
+var errChanged = errors.New("the entry was changed")
 
-// Unwrap returns the cause.
-func (e errChanged) Unwrap() error { return e.error }
-
-// changed wraps err in errChanged if it means that an entry was removed, or
+// changed adds errChanged to err if it means that an entry was removed, or
 // replaced by an entry of another type, after its folder was read.
 func changed(err error) error {
 	if is(err, errNotRegular, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
-		return errChanged{err}
+		return errors.Join(errChanged, err)
 	}
 	return err
 }
 
 func ignoreChanged(err error) error {
-	var changed errChanged
-	if errors.As(err, &changed) {
+	if errors.Is(err, errChanged) {
 		return nil
 	}
 	return err

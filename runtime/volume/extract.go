@@ -53,24 +53,18 @@ func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (g
 // extractInto calls extract with an extractor into a temporary folder, and moves what it created
 // to dest.
 func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) error {
-	o, err := vol.ownerIn(dest)
+	x, err := vol.newTempFor(dest)
 	if err != nil {
 		return err
 	}
-	x, err := vol.newTemp(o)
-	if err != nil {
-		return err
-	}
-	res := vol.newReservation(0)
 	moved := false
 	defer func() {
 		freed := x.close() // folders that dest has as well
-		res.Release()
 		if moved {
 			vol.quota.Add(-freed)
 		}
 	}()
-	if err := res.Grow(blockBytes); err != nil {
+	if err := x.Grow(blockBytes); err != nil {
 		return err
 	}
 	stage, err := x.mkdir()
@@ -78,7 +72,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 		return err
 	}
 	defer stage.close()
-	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage, owner: o}
+	u := &extractor{temp: x, dest: dest, stage: stage}
 	if u.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
 		defer u.there.Close()
 	}
@@ -89,7 +83,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 	freed, err := commitInto(vol, x, stage, dest)
 	if err == nil {
 		moved = true
-		vol.quota.Add(res.Bytes() - freed)
+		vol.quota.Add(x.Bytes() - freed)
 	}
 	return err
 }
@@ -97,14 +91,12 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 // extractor creates the entries of an archive in a temporary folder. It is an
 // archive.Destination.
 type extractor struct {
-	vol         *openVolume
-	reservation *reservation
-	dest        string // final folder, from the volume's root
-	stage       *folder
-	owner       owner       // of the entries of stage
-	there       *os.Root    // the folder dest; nil: it is missing
-	at          []extracted // the folders from the temporary one to that of the current entry
-	entered     int         // folders, again and again
+	*temp
+	dest    string // final folder, from the volume's root
+	stage   *folder
+	there   *os.Root    // the folder dest; nil: it is missing
+	at      []extracted // the folders from the temporary one to that of the current entry
+	entered int         // folders, again and again
 }
 
 // extracted is a folder that was created, and is still open.
@@ -117,8 +109,8 @@ type extracted struct {
 	there *os.Root // the volume's folder of this path, to which the entries are moved; nil: it has none
 }
 
-// in returns the folder of the current entry.
-func (u *extractor) in() *folder {
+// folder returns the folder of the current entry.
+func (u *extractor) folder() *folder {
 	if len(u.at) == 0 {
 		return u.stage
 	}
@@ -157,7 +149,7 @@ func (u *extractor) counterpart(name string) (*os.Root, fs.FileInfo) {
 // Add creates one entry.
 func (u *extractor) Add(e archive.Entry) error {
 	if e.Mode.IsDir() {
-		return u.folder(e)
+		return u.addFolder(e)
 	}
 	if e.Name == root {
 		return v1.ErrInvalidPath
@@ -165,7 +157,7 @@ func (u *extractor) Add(e archive.Entry) error {
 	if err := u.enter(path.Dir(e.Name)); err != nil {
 		return err
 	}
-	in, base := u.in(), path.Base(e.Name)
+	in, base := u.folder(), path.Base(e.Name)
 	if err := removeEarlier(in, base, e.Name); err != nil {
 		return err
 	}
@@ -197,7 +189,7 @@ func folderAndFile(name string) error {
 	return invalidArchive("Archive has a folder and a file with the same name: %q", name)
 }
 
-func (u *extractor) folder(e archive.Entry) error {
+func (u *extractor) addFolder(e archive.Entry) error {
 	if e.Name == root {
 		return nil
 	}
@@ -238,10 +230,10 @@ func (u *extractor) down(name, full string) error {
 		return v1.Errorf(v1.SizeLimit, "Archive enters folders more than %d times: sort its entries by folder", u.vol.m.opt.Limits.Entries)
 	}
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
-	info, err := u.in().Lstat(name)
+	info, err := u.folder().Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := errors.Join(u.reservation.Grow(blockBytes), u.in().Mkdir(name, 0o700)); err != nil {
+		if err := errors.Join(u.Grow(blockBytes), u.folder().Mkdir(name, 0o700)); err != nil {
 			return err
 		}
 	case err != nil:
@@ -253,7 +245,7 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode(), info.ModTime()
 	}
-	f, err := openFolder(u.in().Root, name)
+	f, err := openFolder(u.folder().Root, name)
 	if err != nil {
 		return err
 	}
@@ -272,7 +264,7 @@ func (u *extractor) leave(n int) (err error) {
 		last := u.at[len(u.at)-1]
 		u.at = u.at[:len(u.at)-1]
 		if err == nil {
-			err = last.owner.finishFolder(last.folder, u.in(), last.name, last.mode, last.time)
+			err = last.owner.finishFolder(last.folder, u.folder(), last.name, last.mode, last.time)
 		}
 		last.close()
 		if last.there != nil {
@@ -291,13 +283,7 @@ func (u *extractor) link(in *folder, base string, e archive.Entry) error {
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
-	if err := u.reservation.Grow(blockBytes); err != nil {
-		return err
-	}
-	if err := in.Symlink(e.Target, base); err != nil {
-		return err
-	}
-	return u.own().finishLink(in, base)
+	return u.newLink(in, base, e.Target, u.own())
 }
 
 // hardLink links to a file that was extracted before, and to nothing else. It skips a link to a
@@ -329,7 +315,7 @@ func (u *extractor) file(in *folder, base string, e archive.Entry) error {
 		return err
 	}
 	defer f.Close()
-	if err := u.vol.writeContent(f, e.Content, u.reservation, true); err != nil {
+	if err := u.writeContent(f, e.Content, true); err != nil {
 		return err
 	}
 	if err := errors.Join(u.own().finish(f, e.Mode.Perm()), f.Close()); err != nil {
@@ -358,10 +344,10 @@ func commitInto(vol *openVolume, x *temp, stage *folder, dest string) (freed int
 	}
 	defer to.close()
 	g := merge{vol: vol}
-	if err := g.check(stage, to, dest); err != nil {
+	if err := g.folder(stage, to, dest, false); err != nil {
 		return 0, err
 	}
-	err = g.move(stage, to)
+	err = g.folder(stage, to, dest, true)
 	return g.freed, err
 }
 
@@ -371,14 +357,42 @@ type merge struct {
 	freed int64 // bytes on disk of files that were replaced
 }
 
-// each calls do for each entry of a folder.
-func (g *merge) each(from *folder, do func(name string, here fs.FileInfo) error) error {
-	return from.each(func(name string, here fs.FileInfo, err error) error {
+// folder moves every entry of from to the folder to, whose path is up, and makes the names durable. A
+// file replaces a file; it returns an error if one would replace a folder, or a folder a file. If move
+// is false, it only finds that out.
+func (g *merge) folder(from, to *folder, up string, move bool) error {
+	err := from.each(func(name string, here fs.FileInfo, err error) error {
 		if err := errors.Join(err, g.vol.ctxErr()); err != nil {
 			return err
 		}
-		return do(name, here)
+		if move {
+			if err := from.renameNew(name, to, name); !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+		there, err := to.Lstat(name)
+		switch p := path.Join(up, name); {
+		case err != nil && move:
+			return err
+		case err != nil:
+			return ignoreMissing(err)
+		case here.IsDir() != there.IsDir():
+			return exists(p)
+		case here.IsDir():
+			return g.both(from, to, name, here, there, func(from, to *folder) error { return g.folder(from, to, p, move) })
+		case !move:
+			return nil
+		}
+		if err := from.rename(name, to, name, 0); err != nil {
+			return err
+		}
+		g.freed += onDisk(there)
+		return nil
 	})
+	if !move {
+		return err
+	}
+	return errors.Join(err, to.sync())
 }
 
 // both calls do with the folder name of from and that of to.
@@ -394,46 +408,4 @@ func (g *merge) both(from, to *folder, name string, here, there fs.FileInfo, do 
 	}
 	defer dest.close()
 	return do(sub, dest)
-}
-
-// check returns an error if a file would replace a folder or a folder a file. It runs before
-// anything is moved. up is the volume path of the folder to.
-func (g *merge) check(from, to *folder, up string) error {
-	return g.each(from, func(name string, here fs.FileInfo) error {
-		there, err := to.Lstat(name)
-		if err != nil {
-			return ignoreMissing(err)
-		}
-		if here.IsDir() != there.IsDir() {
-			return exists(path.Join(up, name))
-		}
-		if !here.IsDir() {
-			return nil
-		}
-		return g.both(from, to, name, here, there, func(from, to *folder) error { return g.check(from, to, path.Join(up, name)) })
-	})
-}
-
-// move moves every entry of from to the folder to, where it replaces files, and makes the names
-// durable.
-func (g *merge) move(from, to *folder) error {
-	err := g.each(from, func(name string, here fs.FileInfo) error {
-		err := from.renameNew(name, to, name)
-		if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		there, err := to.Lstat(name)
-		if err != nil {
-			return err
-		}
-		if here.IsDir() {
-			return g.both(from, to, name, here, there, g.move)
-		}
-		if err := from.rename(name, to, name, 0); err != nil {
-			return err
-		}
-		g.freed += onDisk(there)
-		return nil
-	})
-	return errors.Join(err, to.sync())
 }

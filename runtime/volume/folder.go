@@ -35,6 +35,14 @@ func openFolder(r *os.Root, p string) (*folder, error) {
 	return &folder{sub, file}, nil
 }
 
+// makeFolder creates the folder name, and opens it.
+func makeFolder(in *folder, name string) (*folder, error) {
+	if err := in.Mkdir(name, 0o700); err != nil {
+		return nil, err
+	}
+	return openFolder(in.Root, name)
+}
+
 // errReplacedFolder reports that a folder was replaced after it was examined.
 var errReplacedFolder = fmt.Errorf("%w: it was replaced", fs.ErrNotExist)
 

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ type Limits struct {
 type Manager struct {
 	base string
 	opt  Options
-	bufs sync.Pool // of *[]byte
+	bufs sync.Pool // of *bufio.Writer
 
 	projects *projects // nil: limits are soft, because of softErr
 	softErr  error
@@ -92,7 +93,7 @@ func New(base string, opt Options) (*Manager, error) {
 	if opt.HardLimit {
 		m.projects, m.softErr = openProjects(base)
 	}
-	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
+	m.bufs.New = func() any { return bufio.NewWriterSize(nil, 256<<10) }
 	if m.space, err = OpenSpace(base, opt.StoreDir); err != nil {
 		return nil, err
 	}

@@ -122,13 +122,12 @@ func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.Sna
 		return err
 	}
 	defer vol.close()
-	o, err := vol.ownerIn(root)
+	x, err := vol.newTempFor(root)
 	if err != nil {
 		return err
 	}
-	x, err := vol.newTemp(o)
-	if err != nil {
-		return err
+	if opt.Mode == v1.RestoreReplace {
+		x.credit = vol.quota.Used().Bytes
 	}
 	return refuse(id, (&restore{vol: vol, temp: x, archive: a, opt: opt}).run(ctx, r))
 }
@@ -216,18 +215,12 @@ func (x *restore) extract(ctx context.Context, r io.Reader) error {
 	if err := m.projects.add(filepath.Join(m.base, tempDir, id, x.temp.name), id); err != nil {
 		return err
 	}
-	var credit int64
-	if x.opt.Mode == v1.RestoreReplace {
-		credit = x.vol.quota.Used().Bytes
-	}
-	reservation := x.vol.newReservation(credit)
-	defer reservation.Release()
-	opt := backup.ExtractOptions{Reserve: reservation.Grow, Progress: progressOf(x.opt.Progress, x.archive.Bytes)}
+	opt := backup.ExtractOptions{Reserve: x.temp.Grow, Progress: progressOf(x.opt.Progress, x.archive.Bytes)}
 	if err := backup.Extract(ctx, r, x.archive, to.Root, opt); err != nil {
 		return err
 	}
 	if x.opt.Mode == v1.RestoreMerge {
-		if err := x.addOld(to, reservation); err != nil {
+		if err := x.addOld(to); err != nil {
 			return err
 		}
 	}
@@ -237,7 +230,7 @@ func (x *restore) extract(ctx context.Context, r io.Reader) error {
 // addOld adds to the new tree the entries of the old one that the archive lacks. An entry of the
 // archive wins, also over one of another type. The entries become hard links of the old ones: both
 // trees are complete, and no content is copied.
-func (x *restore) addOld(to *folder, res *reservation) error {
+func (x *restore) addOld(to *folder) error {
 	old, err := x.vol.top()
 	if err != nil {
 		return err
@@ -247,12 +240,12 @@ func (x *restore) addOld(to *folder, res *reservation) error {
 	if err != nil {
 		return err
 	}
-	return x.addMissing(old, to, info, res, 0)
+	return x.addMissing(old, to, info, 0)
 }
 
 // addMissing is addOld for one folder, which then has the attributes of info: new entries change
 // its time.
-func (x *restore) addMissing(old, to *folder, info fs.FileInfo, res *reservation, level int) error {
+func (x *restore) addMissing(old, to *folder, info fs.FileInfo, level int) error {
 	if level > maxDepth {
 		return tooDeep(maxDepth)
 	}
@@ -266,7 +259,7 @@ func (x *restore) addMissing(old, to *folder, info fs.FileInfo, res *reservation
 		case missing && !here.IsDir():
 			return old.link(name, to, name)
 		case missing:
-			err = errors.Join(res.Grow(blockBytes), to.Mkdir(name, 0o700))
+			err = errors.Join(x.temp.Grow(blockBytes), to.Mkdir(name, 0o700))
 			there = here
 		case err == nil && (!here.IsDir() || !there.IsDir()):
 			return nil
@@ -284,7 +277,7 @@ func (x *restore) addMissing(old, to *folder, info fs.FileInfo, res *reservation
 			return err
 		}
 		defer into.close()
-		return x.addMissing(from, into, there, res, level+1)
+		return x.addMissing(from, into, there, level+1)
 	})
 	if err != nil {
 		return err

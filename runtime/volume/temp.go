@@ -56,22 +56,33 @@ func (m *Manager) openTemps(id string) (*folder, error) {
 	return in, nil
 }
 
-// temp is a temporary entry of a volume. close removes whatever has its name; an entry that
-// was renamed away stays.
+// temp is a temporary entry of a volume, and the space that is reserved for it. close removes
+// whatever has its name; an entry that was renamed away stays.
 type temp struct {
+	*reservation
 	vol   *openVolume
 	in    *folder // the volume's folder of temporary entries
 	name  string
 	owner owner
 }
 
-// newTemp returns the name of a new temporary entry, and its owner. The caller closes it.
-func (vol *openVolume) newTemp(o owner) (*temp, error) {
+// newTemp returns the name of a new temporary entry, and its owner. credit is how many bytes the
+// operation frees when it completes. The caller closes it.
+func (vol *openVolume) newTemp(o owner, credit int64) (*temp, error) {
 	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return nil, err
 	}
-	return &temp{vol: vol, in: in, name: randomName(vol.m.run), owner: o}, nil
+	return &temp{vol.newReservation(credit), vol, in, randomName(vol.m.run), o}, nil
+}
+
+// newTempFor is newTemp for an entry that is to be in the folder dir, which may be missing.
+func (vol *openVolume) newTempFor(dir string) (*temp, error) {
+	o, err := vol.ownerIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	return vol.newTemp(o, 0)
 }
 
 // newFileMode is the mode of a file that replaces no other.
@@ -92,10 +103,7 @@ func (x *temp) create(mode fs.FileMode) (*os.File, error) {
 
 // mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*folder, error) {
-	if err := x.in.Mkdir(x.name, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := openFolder(x.in.Root, x.name)
+	f, err := makeFolder(x.in, x.name)
 	if err != nil {
 		return nil, err
 	}
@@ -120,16 +128,35 @@ func (x *temp) rename(dst string) error {
 	return to.sync()
 }
 
-// publish is rename, and adds the bytes reserved in res to the volume's usage.
-func (x *temp) publish(dst string, res *reservation) error {
+// publish is rename, and adds the reserved bytes to the volume's usage.
+func (x *temp) publish(dst string) error {
 	err := x.rename(dst)
 	if err == nil {
-		x.vol.quota.Add(res.Bytes())
+		x.vol.quota.Add(x.Bytes())
 	}
 	return err
 }
 
-// close removes the rest of the entry. It ignores the operation's context; the next scan
+// newFolder creates the folder name in or below the entry, and opens it.
+func (x *temp) newFolder(in *folder, name string) (*folder, error) {
+	if err := x.Grow(blockBytes); err != nil {
+		return nil, err
+	}
+	return makeFolder(in, name)
+}
+
+// newLink creates a symbolic link in or below the entry.
+func (x *temp) newLink(in *folder, name, target string, o owner) error {
+	if err := x.Grow(blockBytes); err != nil {
+		return err
+	}
+	if err := in.Symlink(target, name); err != nil {
+		return err
+	}
+	return o.finishLink(in, name)
+}
+
+// close removes the rest of the entry, and releases the space. It ignores the operation's context; the next scan
 // removes what it cannot remove.
 func (x *temp) close() (freed int64) {
 	freed, err := removeTree(context.Background(), x.in, x.name)
@@ -137,6 +164,7 @@ func (x *temp) close() (freed int64) {
 		_ = x.in.renameNew(x.name, x.in, randomName(removedPrefix)) // or the next start removes it
 	}
 	x.in.close()
+	x.Release()
 	return freed
 }
 

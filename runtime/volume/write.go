@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -68,14 +69,12 @@ func (vol *openVolume) replace(dst *folder, base string, old fs.FileInfo, conten
 	if old != nil && old.Mode().IsRegular() {
 		mode, o = old.Mode().Perm(), ownerOf(old)
 	}
-	x, err := vol.newTemp(o)
+	x, err := vol.newTemp(o, credit)
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	res := vol.newReservation(credit)
-	defer res.Release()
-	made, err := vol.writeTemp(x, mode, content, res)
+	made, err := x.write(mode, content)
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
@@ -98,15 +97,14 @@ func occupied(dst *folder, base string) int64 {
 	return onDisk(info)
 }
 
-// writeTemp writes content to the durable temporary file x and returns its bytes on
-// disk.
-func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, res *reservation) (int64, error) {
+// write creates the entry as a durable file with content, and returns its bytes on disk.
+func (x *temp) write(mode fs.FileMode, content io.Reader) (int64, error) {
 	f, err := x.create(mode)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	if err := vol.writeContent(f, content, res, false); err != nil {
+	if err := x.writeContent(f, content, false); err != nil {
 		return 0, err
 	}
 	if err := f.Sync(); err != nil {
@@ -119,59 +117,76 @@ func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, r
 	return onDisk(info), f.Close()
 }
 
-// writeContent writes content to the new file f, until content or the operation ends. It reserves
-// each piece before it writes it. If sparse is true, blocks of zeros become holes, which no limit
-// counts: then content must have a bound of its own.
-func (vol *openVolume) writeContent(f *os.File, content io.Reader, res *reservation, sparse bool) error {
-	buf := vol.m.bufs.Get().(*[]byte)
-	defer vol.m.bufs.Put(buf)
-	var size, end int64 // of what content has, and of what was written
-	for {
-		n, last := fillBuffer(vol, content, *buf)
-		if last != nil && !errors.Is(last, io.EOF) {
-			return last
-		}
-		if err := errors.Join(vol.ctxErr(), res.Grow(roundUp(int64(n)))); err != nil {
-			return err
-		}
-		write := func(from, to int) error {
-			end = size + int64(to)
-			_, err := f.WriteAt((*buf)[from:to], size+int64(from))
-			return err
-		}
-		var err error
-		if sparse {
-			err = backup.EachRun((*buf)[:n], write)
-		} else {
-			err = write(0, n)
-		}
-		if err != nil {
-			return err
-		}
-		size += int64(n)
-		switch {
-		case last == nil:
-		case size == 0:
-			return res.Grow(blockBytes) // no data, but an inode
-		case end < size:
-			return f.Truncate(size)
-		default:
-			return nil
-		}
+// writeContent writes content to the new file f of the entry, until content or the operation ends.
+// sparse is that of reservedFile.
+func (x *temp) writeContent(f *os.File, content io.Reader, sparse bool) error {
+	buf := x.vol.m.bufs.Get().(*bufio.Writer)
+	defer x.vol.m.bufs.Put(buf)
+	out := &reservedFile{file: f, temp: x, sparse: sparse}
+	buf.Reset(out)
+	if _, err := buf.ReadFrom(operationReader{content, x.vol}); err != nil {
+		return err
 	}
+	if err := buf.Flush(); err != nil {
+		return err
+	}
+	if out.size == 0 {
+		return x.Grow(blockBytes) // no data, but an inode
+	}
+	if out.end < out.size {
+		return f.Truncate(out.size)
+	}
+	return nil
 }
 
-// fillBuffer reads until buf is full, or src or the operation ends: a slow source must
-// not hold up a restore. Unlike io.ReadFull it returns io.EOF for a short read at the end
-// of src and keeps any other error.
-func fillBuffer(vol *openVolume, src io.Reader, buf []byte) (n int, err error) {
-	for n < len(buf) && err == nil {
-		if err := vol.ctxErr(); err != nil {
-			return n, err
-		}
-		var k int
-		k, err = src.Read(buf[n:])
-		n += k
+// operationReader ends with the operation: a slow source must not hold up a restore.
+type operationReader struct {
+	io.Reader
+	vol *openVolume
+}
+
+// Read implements io.Reader.
+func (r operationReader) Read(p []byte) (int, error) {
+	if err := r.vol.ctxErr(); err != nil {
+		return 0, err
 	}
-	return n, err
+	return r.Reader.Read(p)
+}
+
+// reservedFile writes a new file of a temporary entry, and reserves each piece before. If sparse is
+// true, blocks of zeros become holes, which no limit counts: then the content must have a bound of its
+// own, and each piece but the last whole blocks.
+type reservedFile struct {
+	file      *os.File
+	temp      *temp
+	sparse    bool
+	size, end int64 // of the content, and of what was written
+}
+
+// Write implements io.Writer.
+func (w *reservedFile) Write(p []byte) (int, error) {
+	if err := w.temp.vol.ctxErr(); err != nil {
+		return 0, err
+	}
+	if grown := roundUp(w.size+int64(len(p))) - roundUp(w.size); grown > 0 {
+		if err := w.temp.Grow(grown); err != nil {
+			return 0, err
+		}
+	}
+	write := func(from, to int) error {
+		w.end = w.size + int64(to)
+		_, err := w.file.WriteAt(p[from:to], w.size+int64(from))
+		return err
+	}
+	var err error
+	if w.sparse {
+		err = backup.EachRun(p, write)
+	} else {
+		err = write(0, len(p))
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.size += int64(len(p))
+	return len(p), nil
 }
