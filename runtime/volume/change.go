@@ -91,37 +91,43 @@ func below(p, folder string) string {
 	return p[len(folder)+1:]
 }
 
-// makeIn is mkdir of the folder at p, name in parent, within the limits of the volume.
-func (vol *openVolume) makeIn(parent *folder, name, p string) (*folder, error) {
-	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+// makeIn opens the folder at p, name in up. If it is missing, makeIn creates it, and makes its name
+// durable.
+func (vol *openVolume) makeIn(up *folder, name, p string) (*folder, error) {
+	if err := vol.ctxErr(); err != nil {
 		return nil, err
 	}
-	f, err := vol.mkdir(parent, name)
+	f, err := vol.mkdir(up, name)
+	if errors.Is(err, fs.ErrExist) {
+		f, err = openFolder(up.Root, name)
+	}
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, exists(p)
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	if err := up.sync(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
 }
 
-// mkdir opens the folder name in up. If it is missing, mkdir creates it with the
-// default mode and the owner of up, and makes its name durable.
+// mkdir creates the folder name in up with the default mode and the owner of up, within the limits of
+// the volume.
 func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
-	err := up.Mkdir(name, 0o755)
-	if errors.Is(err, fs.ErrExist) {
-		return openFolder(up.Root, name)
+	if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+		return nil, err
 	}
+	f, err := makeFolder(up, name)
 	if err != nil {
 		return nil, err
 	}
 	vol.quota.Add(blockBytes)
-	f, err := openFolder(up.Root, name)
-	if err != nil {
-		return nil, err
-	}
-	// Mkdir applied the daemon's umask to the mode: set it again.
 	o, err := up.owner()
 	if err == nil {
-		err = errors.Join(o.finish(f.file, 0o755), up.sync())
+		err = o.finish(f.file, 0o755)
 	}
 	if err != nil {
 		f.close()

@@ -146,23 +146,11 @@ func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
 // Mkdir creates the folder p with mode 0755. Its parent must exist.
 func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
-		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
-			return err
+		made, err := vol.mkdir(dir, base)
+		if err == nil {
+			made.close()
 		}
-		if err := dir.Mkdir(base, 0o700); err != nil {
-			return err
-		}
-		vol.quota.Add(blockBytes)
-		made, err := openFolder(dir.Root, base)
-		if err != nil {
-			return err
-		}
-		defer made.close()
-		o, err := dir.owner()
-		if err != nil {
-			return err
-		}
-		return o.finish(made.file, 0o755)
+		return err
 	})
 }
 
