@@ -217,7 +217,7 @@ func (h *openedFile) WriteAt(p []byte, off int64) (n int, err error) {
 // change begins a change of the file, unless its volume is or was restored. The caller calls
 // done at the end.
 func (h *openedFile) change() (done func(), err error) {
-	done, err = h.vol.m.gate.change(h.vol.id)
+	done, err = h.vol.change()
 	if err == nil && h.gone.Load() {
 		done()
 		return nil, errRestored

@@ -27,6 +27,6 @@ func TestFailedWriteReservesNothing(t *testing.T) {
 		_, err = h.WriteAt(make([]byte, 800<<10), 0)
 		require.Error(t, err)
 		m.SetLimit(id, 1<<20, v1.Usage{})
-		require.NoError(t, m.quota(id).Fits(800<<10))
+		require.NoError(t, m.of(id).quota.Fits(800<<10))
 	}
 }

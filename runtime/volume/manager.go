@@ -63,11 +63,28 @@ type Manager struct {
 	run     string // begins the temporary names in use; an earlier run had another one
 	space   *Space
 	changes *changes
-	gate    gate
 
-	mu     sync.Mutex
-	opened map[*openedFile]bool // by InPlace
-	quotas map[string]*quota    // by volume id
+	mu      sync.Mutex
+	opened  map[*openedFile]bool // by InPlace
+	volumes map[string]*state    // by id
+}
+
+// state is what a Manager keeps of a volume.
+type state struct {
+	*gate
+	quota *quota
+}
+
+// of returns the state of a volume.
+func (m *Manager) of(id string) *state {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.volumes[id]
+	if s == nil {
+		s = &state{newGate(), newQuota(func() { m.changes.add(id) })}
+		m.volumes[id] = s
+	}
+	return s
 }
 
 // Files operates on the files in the volumes of a Manager.
@@ -87,7 +104,7 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
-	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota{},
+	m := &Manager{base: base, opt: opt, run: randomName("") + "-", volumes: map[string]*state{},
 		changes: newChanges(), opened: map[*openedFile]bool{}}
 	m.softErr = errors.New("storage.hard_limit is off")
 	if opt.HardLimit {
@@ -166,7 +183,7 @@ func (m *Manager) Ensure(id string) error {
 // Check returns nil if the volume's directory can be used, and otherwise
 // v1.ErrDirectoryMissing, v1.ErrNotADirectory, or why its hard limit cannot be set.
 func (m *Manager) Check(id string) error {
-	if err := m.projects.limit(id, m.quota(id).Limit()); err != nil {
+	if err := m.projects.limit(id, m.of(id).quota.Limit()); err != nil {
 		return fmt.Errorf("volume %s: hard limit: %w", id, err)
 	}
 	vol, err := m.open(context.Background(), id)
@@ -185,7 +202,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer base.Close()
-	done, err := m.gate.change(id)
+	done, err := m.of(id).change()
 	if err != nil {
 		return err
 	}
@@ -196,9 +213,8 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	}
 	m.abandon(id) // opened meanwhile
 	m.mu.Lock()
-	delete(m.quotas, id)
+	delete(m.volumes, id)
 	m.mu.Unlock()
-	m.gate.forget(id)
 	return errors.Join(m.projects.remove(id), syncDir(base))
 }
 
@@ -250,12 +266,12 @@ func (m *Manager) openBase(id string) (*os.Root, error) {
 
 // openVolume is a volume that is open for one operation.
 type openVolume struct {
+	*state
 	root   *os.Root
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
-	quota  *quota
-	done   func() // ends the read in the Manager's gate; nil after close
+	done   func()       // ends the read in the gate; nil after close
 
 	space *Space // of the host; nil if the volume is on another file system than the store
 }
@@ -266,13 +282,14 @@ func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	done := m.gate.read(id) // before the directory is opened, which a restore replaces
+	s := m.of(id)
+	done := s.read() // before the directory is opened, which a restore replaces
 	r, info, err := openRoot(m.Path(id))
 	if err != nil {
 		done()
 		return nil, err
 	}
-	vol := &openVolume{root: r, m: m, id: id, quota: m.quota(id), ctxErr: ctx.Err, done: done}
+	vol := &openVolume{state: s, root: r, m: m, id: id, ctxErr: ctx.Err, done: done}
 	if m.space.Contains(info) {
 		vol.space = m.space
 	}
@@ -313,7 +330,7 @@ func (vol *openVolume) close() {
 // the error to one that clients receive about p. It returns v1.ErrVolumeRestoring
 // during a restore.
 func (f Files) withVolume(ctx context.Context, id, p string, do func(*openVolume) error) error {
-	done, err := f.m.gate.change(id)
+	done, err := f.m.of(id).change()
 	if err != nil {
 		return err
 	}
@@ -323,7 +340,7 @@ func (f Files) withVolume(ctx context.Context, id, p string, do func(*openVolume
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return f.m.gate.check(id)
+			return vol.check()
 		}
 		return do(vol)
 	})

@@ -190,28 +190,18 @@ func (s *scan) count(n int64) error {
 	return nil
 }
 
-// quota returns the quota of a volume.
-func (m *Manager) quota(id string) *quota {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	q := m.quotas[id]
-	if q == nil {
-		q = newQuota(func() { m.changes.add(id) })
-		m.quotas[id] = q
-	}
-	return q
-}
-
 // SetLimit sets the volume's limit in bytes; 0 means none. last is the usage that
 // was stored before a restart; it counts until the first scan.
-func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) { m.quota(id).SetLimit(limit, last) }
+func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) {
+	m.of(id).quota.SetLimit(limit, last)
+}
 
 // Used returns the volume's usage as far as it is known without a scan.
-func (m *Manager) Used(id string) v1.Usage { return m.quota(id).Used() }
+func (m *Manager) Used(id string) v1.Usage { return m.of(id).quota.Used() }
 
 // Unmeasured returns why the last scan of a volume did not measure the whole tree, a reason
 // of v1.UsageMeasured; empty if it did.
-func (m *Manager) Unmeasured(id string) string { return m.quota(id).Unmeasured() }
+func (m *Manager) Unmeasured(id string) string { return m.of(id).quota.Unmeasured() }
 
 // gatherTime is how long Changed collects changes before it reports them.
 const gatherTime = time.Second

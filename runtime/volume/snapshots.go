@@ -87,7 +87,7 @@ func progressOf(notify func(bytes, total int64), total int64) func(bytes int64) 
 // Fits returns v1.ErrSizeLimit if the archive cannot be restored into the volume
 // because of its limit. A merge needs space for the old content too.
 func (s Snapshots) Fits(id string, a v1.SnapshotArchive, mode string) error {
-	q := s.m.quota(id)
+	q := s.m.of(id).quota
 	limit, used := q.Limit(), int64(0)
 	if mode == v1.RestoreMerge {
 		used = q.Used().Bytes
@@ -106,7 +106,7 @@ func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.Sna
 	if opt.Mode != v1.RestoreReplace && opt.Mode != v1.RestoreMerge {
 		return fmt.Errorf("restore mode %q is not supported", opt.Mode)
 	}
-	done, err := s.m.gate.restore(ctx, id)
+	done, err := s.m.of(id).restore(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 	}
 	m.abandon(id)
 	x.vol.close() // the last reader that may be in the old tree
-	_ = m.gate.drain(ctx, id)
+	_ = x.vol.drain(ctx)
 	x.temp.close()
 	if _, err := m.Scan(ctx, id); err == nil {
 		m.changes.add(id)
@@ -168,7 +168,7 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 // limitAgain sets the hard limit of a volume after a restore. If that fails, Check returns the error.
 func (m *Manager) limitAgain(id string) {
 	m.projects.read(id)
-	_ = m.projects.limit(id, m.quota(id).Limit())
+	_ = m.projects.limit(id, m.of(id).quota.Limit())
 }
 
 // commit makes the new tree durable and exchanges it with the volume's directory. If it
