@@ -278,7 +278,7 @@ func (u *extractor) leave(n int) (err error) {
 // one, which leads out of the container's home.
 func (u *extractor) link(in *folder, base string, e archive.Entry) error {
 	if strings.HasPrefix(e.Target, "/") {
-		return &archive.Skip{Reason: v1.SkippedLink}
+		return archive.ErrSkippedLink
 	}
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
@@ -298,7 +298,7 @@ func (u *extractor) hardLink(in *folder, base string, e archive.Entry) error {
 			return from.link(first, in, base)
 		}
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return &archive.Skip{Reason: v1.SkippedLink}
+			return archive.ErrSkippedLink
 		}
 	}
 	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"time"
@@ -25,9 +26,12 @@ type Entry struct {
 // Destination receives the entries of an archive.
 type Destination interface {
 	// Add adds one entry and reads its content to the end. After an error no
-	// entry follows, unless it is a Skip.
+	// entry follows, unless it is ErrSkippedLink.
 	Add(Entry) error
 }
+
+// ErrSkippedLink is an error of a Destination that cannot hold a link. The extraction goes on.
+var ErrSkippedLink = errors.New("the link is skipped")
 
 // Limits bound the work and the memory that one archive may cost.
 type Limits struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,12 +166,33 @@ func (x *extraction) add(e Entry, r io.Reader) error {
 		e.Content = &contentReader{x: x, r: r, size: e.Size}
 	}
 	err := x.dst.Add(e)
-	var skip *Skip
-	if errors.As(err, &skip) {
-		x.list(e.Name, skip.Reason)
+	if errors.Is(err, ErrSkippedLink) {
+		x.list(e.Name, v1.SkippedLink)
 		return nil
 	}
 	return err
+}
+
+// skip counts an entry that is left out, and lists the first ones.
+func (x *extraction) skip(name, reason string) error {
+	if err := x.count(); err != nil {
+		return err
+	}
+	x.list(name, reason)
+	return nil
+}
+
+func (x *extraction) list(name, reason string) {
+	x.result.SkippedTotal++
+	if len(x.result.Skipped) < v1.MaxSkippedEntries {
+		x.result.Skipped = append(x.result.Skipped, v1.Skipped{Path: v1.EscapePath(name), Reason: reason})
+	}
+}
+
+// wasSkipped reports whether the list has an entry. A hard link to it cannot be created either.
+func (x *extraction) wasSkipped(name string) bool {
+	name = v1.EscapePath(name)
+	return slices.ContainsFunc(x.result.Skipped, func(s v1.Skipped) bool { return s.Path == name })
 }
 
 func (x *extraction) tooManyEntries() error {
