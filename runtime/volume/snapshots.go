@@ -37,7 +37,7 @@ func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.Sna
 		return v1.Snapshot{}, err
 	}
 	return backup.Write(ctx, vol.root, w, backup.Options{
-		Ignore:    backup.NewIgnore(opt.Ignore),
+		Ignore:    opt.Ignore,
 		NameBytes: s.m.opt.Limits.NameBytes,
 		Bounds:    bounds,
 		Progress:  progressOf(opt.Progress, s.m.Used(id).Bytes),

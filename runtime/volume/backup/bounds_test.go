@@ -53,7 +53,7 @@ func TestIgnoredNamesCount(t *testing.T) {
 	for i := range 20 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
 	}
-	opt := backup.Options{NameBytes: 1 << 20, Ignore: backup.NewIgnore([]string{"*"}), Bounds: backup.Bounds{Apparent: 19 * 4096}}
+	opt := backup.Options{NameBytes: 1 << 20, Ignore: []string{"*"}, Bounds: backup.Bounds{Apparent: 19 * 4096}}
 	_, err := backup.Write(t.Context(), open(t, dir), io.Discard, opt)
 	require.ErrorContains(t, err, "too many files")
 	opt.Bounds.Apparent += 4096
@@ -83,7 +83,7 @@ func TestMatchingHasBound(t *testing.T) {
 	require.NoError(t, os.MkdirAll(deep, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(deep, "file"), nil, 0o600))
 	slow := slices.Repeat([]string{"**/" + strings.Repeat("*a", 28) + "b"}, 256)
-	opt := backup.Options{NameBytes: 1 << 20, Ignore: backup.NewIgnore(slow), Bounds: backup.Bounds{Matching: time.Millisecond}}
+	opt := backup.Options{NameBytes: 1 << 20, Ignore: slow, Bounds: backup.Bounds{Matching: time.Millisecond}}
 	_, err := backup.Write(t.Context(), open(t, dir), io.Discard, opt)
 	require.ErrorContains(t, err, "patterns of ignore take too long")
 	require.ErrorIs(t, err, &v1.Error{Code: v1.SizeLimit})

@@ -2,5 +2,5 @@ package backup
 
 // Matches reports whether patterns leave out the entry at path.
 func Matches(patterns []string, path string, isFolder bool) bool {
-	return NewIgnore(patterns).match(path, isFolder)
+	return match(parseRules(patterns), path, isFolder)
 }

@@ -2,17 +2,13 @@ package backup
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Ignore selects the entries that an archive leaves out, by patterns in .gitignore
-// syntax. The last pattern that matches decides. A nil Ignore selects none. A question mark
-// matches one character, with git one byte.
-type Ignore struct{ rules []rule }
-
-// rule is one pattern.
+// rule is one pattern of Options.Ignore.
 type rule struct {
 	glob   string
 	keep   bool // the pattern began with an exclamation mark
@@ -20,16 +16,14 @@ type rule struct {
 	base   bool // it has no other slash: it matches names in every folder
 }
 
-// NewIgnore returns an Ignore of patterns, one line of a .gitignore file each. As with
-// git, a pattern that is not valid selects nothing.
-func NewIgnore(patterns []string) *Ignore {
-	ig := &Ignore{}
+// parseRules parses patterns. As with git, one that is not valid selects nothing.
+func parseRules(patterns []string) (rules []rule) {
 	for _, p := range patterns {
 		if r, ok := parseRule(p); ok {
-			ig.rules = append(ig.rules, r)
+			rules = append(rules, r)
 		}
 	}
-	return ig
+	return rules
 }
 
 // parseRule parses a line. ok is false for a comment, an empty line and a pattern that
@@ -100,12 +94,9 @@ func trimSpaces(p string) string {
 
 // match reports whether the entry at p is left out, and everything in it if it is a
 // folder.
-func (ig *Ignore) match(p string, folder bool) bool {
-	if ig == nil {
-		return false
-	}
-	for i := len(ig.rules) - 1; i >= 0; i-- {
-		r, name := ig.rules[i], p
+func match(rules []rule, p string, folder bool) bool {
+	for _, r := range slices.Backward(rules) {
+		name := p
 		if r.folder && !folder {
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 
 // Options of Write.
 type Options struct {
-	Ignore    *Ignore             // entries to leave out
+	Ignore    []string            // entries to leave out, as lines of a .gitignore; a question mark is one character, with git one byte
 	NameBytes int64               // bytes of memory for names
 	Bounds    Bounds              // beyond them, Write fails
 	Progress  func(bytes int64)   // called at each step with the bytes of files that were read so far; may be nil
@@ -60,7 +60,7 @@ func write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (v1.Sna
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
-	x := &writer{opt: opt, ctx: ctx.Err, tar: tar.NewWriter(z), buf: make([]byte, copyBytes), links: map[inode]string{}}
+	x := &writer{opt: opt, ignore: parseRules(opt.Ignore), ctx: ctx.Err, tar: tar.NewWriter(z), buf: make([]byte, copyBytes), links: map[inode]string{}}
 	x.result.Skipped = []v1.Skipped{}
 	err = x.root(root)
 	for _, end := range []func() error{x.tar.Close, z.Close, out.report} {
@@ -113,6 +113,7 @@ type writer struct {
 	opt    Options
 	ctx    func() error // the error of the context
 	tar    *tar.Writer
+	ignore []rule
 	result v1.Snapshot
 	buf    []byte
 
@@ -214,11 +215,11 @@ func (x *writer) entry(dir *os.Root, name, p string, depth int) error {
 // ignored reports whether an entry is left out. Patterns with many asterisks may take milliseconds
 // for each long path.
 func (x *writer) ignored(p string, folder bool) (bool, error) {
-	if x.opt.Ignore == nil || len(x.opt.Ignore.rules) == 0 {
+	if len(x.ignore) == 0 {
 		return false, nil
 	}
 	began := threadTime()
-	ignored := x.opt.Ignore.match(p, folder)
+	ignored := match(x.ignore, p, folder)
 	x.matching += threadTime() - began
 	if most := x.opt.Bounds.Matching; most > 0 && x.matching > most {
 		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", most)
