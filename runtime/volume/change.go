@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // Mkdir creates the folder p and its parents. A folder that exists is left unchanged.
@@ -25,7 +26,7 @@ func (f Files) Mkdir(ctx context.Context, id, p string) error {
 			return exists(p)
 		}
 		if err == nil {
-			dir.close()
+			dir.Close()
 		}
 		return err
 	})
@@ -33,7 +34,7 @@ func (f Files) Mkdir(ctx context.Context, id, p string) error {
 
 // parent opens the parent folder of name, and creates it and its parents if they
 // are missing. It returns the folder and the last component of name.
-func (vol *openVolume) parent(name string) (*folder, string, error) {
+func (vol *openVolume) parent(name string) (*fsys.Folder, string, error) {
 	dir, base := split(name)
 	if base == "" || base == "." || base == ".." {
 		return nil, "", v1.ErrInvalidPath
@@ -43,19 +44,19 @@ func (vol *openVolume) parent(name string) (*folder, string, error) {
 }
 
 // mkdirs opens the folder dir and creates its missing components.
-func (vol *openVolume) mkdirs(dir string) (*folder, error) {
-	f, err := openFolder(vol.root, dir)
-	if dir == root || !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+func (vol *openVolume) mkdirs(dir string) (*fsys.Folder, error) {
+	f, err := fsys.OpenFolder(vol.root, dir)
+	if dir == root || !fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
 	}
 	at := vol.deepest(dir)
-	if f, err = openFolder(vol.root, at); err != nil {
+	if f, err = fsys.OpenFolder(vol.root, at); err != nil {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(below(dir, at), "/") {
 		at = path.Join(at, name)
 		made, err := vol.makeIn(f, name, at)
-		f.close()
+		f.Close()
 		if err != nil {
 			return nil, err
 		}
@@ -93,13 +94,13 @@ func below(p, folder string) string {
 
 // makeIn opens the folder at p, name in up. If it is missing, makeIn creates it, and makes its name
 // durable.
-func (vol *openVolume) makeIn(up *folder, name, p string) (*folder, error) {
+func (vol *openVolume) makeIn(up *fsys.Folder, name, p string) (*fsys.Folder, error) {
 	if err := vol.ctxErr(); err != nil {
 		return nil, err
 	}
 	f, err := vol.mkdir(up, name)
 	if errors.Is(err, fs.ErrExist) {
-		f, err = openFolder(up.Root, name)
+		f, err = fsys.OpenFolder(up.Root, name)
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, exists(p)
@@ -107,8 +108,8 @@ func (vol *openVolume) makeIn(up *folder, name, p string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := up.sync(); err != nil {
-		f.close()
+	if err := up.Sync(); err != nil {
+		f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -116,21 +117,21 @@ func (vol *openVolume) makeIn(up *folder, name, p string) (*folder, error) {
 
 // mkdir creates the folder name in up with the default mode and the owner of up, within the limits of
 // the volume.
-func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
+func (vol *openVolume) mkdir(up *fsys.Folder, name string) (*fsys.Folder, error) {
 	if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
 		return nil, err
 	}
-	f, err := makeFolder(up, name)
+	f, err := up.MakeFolder(name)
 	if err != nil {
 		return nil, err
 	}
 	vol.quota.Add(blockBytes)
-	o, err := up.owner()
+	o, err := newOwner(up)
 	if err == nil {
-		err = o.finish(f.file, 0o755)
+		err = o.finish(f.File, 0o755)
 	}
 	if err != nil {
-		f.close()
+		f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -157,17 +158,17 @@ func (vol *openVolume) rename(src, dst string) error {
 	if err := notIntoItself(info, src, dst, "move"); err != nil {
 		return err
 	}
-	from, err := openFolder(vol.root, path.Dir(src))
+	from, err := fsys.OpenFolder(vol.root, path.Dir(src))
 	if err != nil {
 		return refuse(src, err)
 	}
-	defer from.close()
+	defer from.Close()
 	to, base, err := vol.parent(dst)
 	if err != nil {
 		return err
 	}
-	defer to.close()
-	err = from.renameNew(path.Base(src), to, base)
+	defer to.Close()
+	err = from.RenameNew(path.Base(src), to, base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(src)
 	}
@@ -177,7 +178,7 @@ func (vol *openVolume) rename(src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(to.sync(), from.sync())
+	return errors.Join(to.Sync(), from.Sync())
 }
 
 func notIntoItself(info fs.FileInfo, src, dst, verb string) error {
@@ -205,23 +206,23 @@ func (f Files) Delete(ctx context.Context, id, p string) error {
 }
 
 func (vol *openVolume) delete(ctx context.Context, p string) error {
-	dir, err := openFolder(vol.root, path.Dir(p))
+	dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
 	if err != nil {
 		return err
 	}
-	defer dir.close()
+	defer dir.Close()
 	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer in.Close()
 	gone := randomName(removedPrefix)
-	if err := dir.renameNew(path.Base(p), in, gone); err != nil {
+	if err := dir.RenameNew(path.Base(p), in, gone); err != nil {
 		return err
 	}
 	freed, err := removeTree(ctx, in, gone)
 	vol.quota.Add(-freed)
-	return errors.Join(err, dir.sync())
+	return errors.Join(err, dir.Sync())
 }
 
 // Chmod sets the permission bits of p, 0 to 0777. It refuses links, which have no
@@ -235,11 +236,11 @@ func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error 
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
 	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := openFolder(vol.root, path.Dir(p))
+		dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
 		if err != nil {
 			return err
 		}
-		defer dir.close()
+		defer dir.Close()
 		return chmod(dir.Root, path.Base(p), mode)
 	})
 }
@@ -259,11 +260,13 @@ func chmod(dir *os.Root, name string, mode fs.FileMode) error {
 // replaces another one that of the other.
 type owner struct{ uid, gid int }
 
-func ownerOf(info fs.FileInfo) owner { return owner{int(stat(info).Uid), int(stat(info).Gid)} }
+func ownerOf(info fs.FileInfo) owner {
+	return owner{int(fsys.Stat(info).Uid), int(fsys.Stat(info).Gid)}
+}
 
-// owner returns the owner of new entries of the folder.
-func (f *folder) owner() (owner, error) {
-	info, err := f.file.Stat()
+// newOwner returns the owner of new entries of a folder.
+func newOwner(in *fsys.Folder) (owner, error) {
+	info, err := in.File.Stat()
 	if err != nil {
 		return owner{}, err
 	}
@@ -273,7 +276,7 @@ func (f *folder) owner() (owner, error) {
 // ownerIn returns the owner of new entries of the folder dir, which may be missing.
 func (vol *openVolume) ownerIn(dir string) (owner, error) {
 	info, err := vol.root.Stat(dir)
-	if err == nil && !info.IsDir() || is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+	if err == nil && !info.IsDir() || fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		info, err = vol.root.Stat(vol.deepest(dir))
 	}
 	if err != nil {
@@ -300,7 +303,7 @@ func (o owner) finish(f *os.File, mode fs.FileMode) error {
 }
 
 // finishLink sets the owner of the new link name.
-func (o owner) finishLink(in *folder, name string) error {
+func (o owner) finishLink(in *fsys.Folder, name string) error {
 	return ignoreDenied(in.Lchown(name, o.uid, o.gid))
 }
 

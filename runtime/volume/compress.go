@@ -16,6 +16,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
+	"berth/runtime/volume/fsys"
 )
 
 // Compress creates an archive of the paths in c. The archive gets its name when it
@@ -47,13 +48,13 @@ type compressor struct {
 	archive   archive.Writer
 	skipped   int
 	entries   int
-	inodes    map[inode]string // archived names of files with several hard links
-	nameBytes int64            // bytes of memory of inodes
-	holes     int64            // bytes of holes archived so far
+	inodes    map[fsys.Inode]string // archived names of files with several hard links
+	nameBytes int64                 // bytes of memory of inodes
+	holes     int64                 // bytes of holes archived so far
 }
 
 func newCompressor(c v1.Compression) (*compressor, error) {
-	p := &compressor{format: c.Format, folder: root, inodes: map[inode]string{}}
+	p := &compressor{format: c.Format, folder: root, inodes: map[fsys.Inode]string{}}
 	if p.format == "" {
 		p.format = "tar.gz"
 	}
@@ -112,11 +113,11 @@ func withinAny(p string, folders map[string]bool) bool {
 }
 
 func (p *compressor) run(out *v1.Archive) error {
-	dir, err := openFolder(p.vol.root, p.folder)
+	dir, err := fsys.OpenFolder(p.vol.root, p.folder)
 	if err != nil {
 		return refuse(p.folder, err)
 	}
-	defer dir.close()
+	defer dir.Close()
 	x, err := p.vol.newTempFor(path.Dir(p.out))
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (p *compressor) run(out *v1.Archive) error {
 }
 
 // addAll archives every requested path.
-func (p *compressor) addAll(dir *folder) error {
+func (p *compressor) addAll(dir *fsys.Folder) error {
 	if len(p.paths) == 0 {
 		return p.addPath(dir, root)
 	}
@@ -159,22 +160,22 @@ func (p *compressor) addAll(dir *folder) error {
 }
 
 // addPath archives one path. It follows links in the path's parents.
-func (p *compressor) addPath(dir *folder, name string) error {
+func (p *compressor) addPath(dir *fsys.Folder, name string) error {
 	if name == root {
 		return p.tree().walk(dir, "", 0)
 	}
-	in, err := openFolder(dir.Root, path.Dir(name))
+	in, err := fsys.OpenFolder(dir.Root, path.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer in.Close()
 	base := path.Base(name)
 	e, err := lookup(in, strings.TrimSuffix(name, base), base)
 	if err != nil {
 		return err
 	}
 	if e.info.Mode()&fs.ModeSymlink != 0 {
-		if _, err := dir.Stat(name); escapes(err) || errors.Is(err, syscall.ELOOP) {
+		if _, err := dir.Stat(name); fsys.Escapes(err) || errors.Is(err, syscall.ELOOP) {
 			return err
 		}
 	}
@@ -227,7 +228,7 @@ func (p *compressor) link(it entry) error {
 }
 
 func (p *compressor) file(it entry) error {
-	f, err := it.in.openRegular(it.name)
+	f, err := fsys.OpenRegular(it.in.Root, it.name, os.O_RDONLY)
 	if err != nil {
 		return changed(err)
 	}
@@ -256,7 +257,7 @@ func (p *compressor) file(it entry) error {
 // and its content.
 func archiveEntry(name string, info fs.FileInfo) archive.Entry {
 	e := archive.Entry{Name: name, Mode: info.Mode() & (fs.ModePerm | fs.ModeType), Time: info.ModTime(), Size: info.Size()}
-	e.UID, e.GID = int(stat(info).Uid), int(stat(info).Gid)
+	e.UID, e.GID = int(fsys.Stat(info).Uid), int(fsys.Stat(info).Gid)
 	return e
 }
 
@@ -268,10 +269,10 @@ const inodeOverhead = 64
 // format supports hard links. Beyond Limits.NameBytes names are not recorded, and
 // the file is archived again.
 func (p *compressor) seen(name string, info fs.FileInfo) string {
-	if stat(info).Nlink < 2 || !archive.HardLinks(p.format) {
+	if fsys.Stat(info).Nlink < 2 || !archive.HardLinks(p.format) {
 		return ""
 	}
-	id := inodeOf(info)
+	id := fsys.InodeOf(info)
 	first, known := p.inodes[id]
 	if need := inodeOverhead + int64(len(name)); !known && p.nameBytes+need <= p.vol.m.opt.Limits.NameBytes {
 		p.inodes[id] = name

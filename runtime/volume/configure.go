@@ -5,9 +5,11 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"os"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/configfile"
+	"berth/runtime/volume/fsys"
 )
 
 // maxConfigs bounds the configuration files of one start and their values together, in bytes:
@@ -49,7 +51,7 @@ func configure(vol *openVolume, p string, c v1.ConfigFile, left *int64) error {
 	if err != nil {
 		return err
 	}
-	defer dst.close()
+	defer dst.Close()
 	before, err := readConfig(dst, base, old)
 	if err != nil {
 		return err
@@ -75,7 +77,7 @@ func configure(vol *openVolume, p string, c v1.ConfigFile, left *int64) error {
 }
 
 // readConfig reads the file base; old is nil if it is missing.
-func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
+func readConfig(dst *fsys.Folder, base string, old fs.FileInfo) ([]byte, error) {
 	switch {
 	case old == nil:
 		return nil, nil
@@ -84,7 +86,7 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 	case !old.Mode().IsRegular():
 		return nil, v1.Errorf(v1.InvalidRequest, "something that is not a file is in its place: remove it")
 	}
-	file, err := dst.openRegular(base)
+	file, err := fsys.OpenRegular(dst.Root, base, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // Copy copies a file or a folder to dst, which must not exist. It creates dst's
@@ -65,11 +66,11 @@ type copier struct {
 // run copies src, a path from the volume's root.
 func (c *copier) run(src string) error {
 	dir, base := split(src)
-	in, err := openFolder(c.vol.root, dir)
+	in, err := fsys.OpenFolder(c.vol.root, dir)
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer in.Close()
 	e, err := lookup(in, dir+"/", base)
 	if err != nil {
 		return err
@@ -86,13 +87,13 @@ func (c *copier) run(src string) error {
 }
 
 // tree copies the folder from, whose path is up and which info describes, to the entry as of to.
-func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as string, level int) error {
+func (c *copier) tree(from *fsys.Folder, up string, info fs.FileInfo, to *fsys.Folder, as string, level int) error {
 	made, err := c.newFolder(to, as)
 	if err != nil {
 		return err
 	}
-	defer made.close()
-	err = from.each(func(name string, info fs.FileInfo, err error) error {
+	defer made.Close()
+	err = from.Each(func(name string, info fs.FileInfo, err error) error {
 		if err := errors.Join(c.vol.ctxErr(), err); err != nil {
 			return err
 		}
@@ -106,15 +107,15 @@ func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as 
 
 // finishFolder sets the owner, the mode and the time of the folder f, the entry name of in. It comes
 // last because new entries change a folder's time.
-func (o owner) finishFolder(f, in *folder, name string, mode fs.FileMode, changed time.Time) error {
-	if err := o.finish(f.file, mode.Perm()); err != nil || changed.IsZero() {
+func (o owner) finishFolder(f, in *fsys.Folder, name string, mode fs.FileMode, changed time.Time) error {
+	if err := o.finish(f.File, mode.Perm()); err != nil || changed.IsZero() {
 		return err
 	}
-	return in.setTime(name, changed)
+	return in.SetTime(name, changed)
 }
 
 // add copies one entry, and what is below it, to the entry as of a folder.
-func (c *copier) add(it entry, to *folder, as string, level int) error {
+func (c *copier) add(it entry, to *fsys.Folder, as string, level int) error {
 	limits := c.vol.m.opt.Limits
 	if c.entries++; c.entries > limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", limits.Entries)
@@ -124,11 +125,11 @@ func (c *copier) add(it entry, to *folder, as string, level int) error {
 		if level >= limits.Depth {
 			return tooDeep(limits.Depth)
 		}
-		from, err := it.in.enter(it.name, it.info)
+		from, err := it.in.Enter(it.name, it.info)
 		if err != nil {
 			return changed(err)
 		}
-		defer from.close()
+		defer from.Close()
 		return c.tree(from, it.path(), it.info, to, as, level)
 	case fs.ModeSymlink:
 		return c.link(it, to, as)
@@ -139,7 +140,7 @@ func (c *copier) add(it entry, to *folder, as string, level int) error {
 }
 
 // link copies a link unchanged. It skips one that leads out of the volume.
-func (c *copier) link(it entry, to *folder, as string) error {
+func (c *copier) link(it entry, to *fsys.Folder, as string) error {
 	target, err := it.in.Readlink(it.name)
 	if err != nil {
 		return changed(err)
@@ -150,13 +151,13 @@ func (c *copier) link(it entry, to *folder, as string) error {
 	return c.newLink(to, as, target, c.owner)
 }
 
-func (c *copier) file(it entry, to *folder, as string) error {
-	src, err := it.in.openRegular(it.name)
+func (c *copier) file(it entry, to *fsys.Folder, as string) error {
+	src, err := fsys.OpenRegular(it.in.Root, it.name, os.O_RDONLY)
 	if err != nil {
 		return changed(err)
 	}
 	defer src.Close()
-	dst, err := to.create(as)
+	dst, err := to.CreateNew(as)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (c *copier) file(it entry, to *folder, as string) error {
 	if err != nil {
 		return err
 	}
-	return to.setTime(as, it.info.ModTime())
+	return to.SetTime(as, it.info.ModTime())
 }
 
 // part copies n bytes at off, in the kernel if possible.

@@ -12,6 +12,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
+	"berth/runtime/volume/fsys"
 )
 
 // Decompress extracts the archive at path into the folder dest, which it creates if it is
@@ -71,7 +72,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 	if err != nil {
 		return err
 	}
-	defer stage.close()
+	defer stage.Close()
 	u := &extractor{temp: x, dest: dest, stage: stage}
 	if u.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
 		defer u.there.Close()
@@ -93,7 +94,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 type extractor struct {
 	*temp
 	dest    string // final folder, from the volume's root
-	stage   *folder
+	stage   *fsys.Folder
 	there   *os.Root    // the folder dest; nil: it is missing
 	at      []extracted // the folders from the temporary one to that of the current entry
 	entered int         // folders, again and again
@@ -101,7 +102,7 @@ type extractor struct {
 
 // extracted is a folder that was created, and is still open.
 type extracted struct {
-	*folder
+	*fsys.Folder
 	name  string
 	mode  fs.FileMode
 	time  time.Time
@@ -110,11 +111,11 @@ type extracted struct {
 }
 
 // folder returns the folder of the current entry.
-func (u *extractor) folder() *folder {
+func (u *extractor) folder() *fsys.Folder {
 	if len(u.at) == 0 {
 		return u.stage
 	}
-	return u.at[len(u.at)-1].folder
+	return u.at[len(u.at)-1].Folder
 }
 
 // own returns the owner of new entries of the current folder.
@@ -171,7 +172,7 @@ func (u *extractor) Add(e archive.Entry) error {
 }
 
 // removeEarlier removes an earlier entry of the same name: the last one wins.
-func removeEarlier(in *folder, base, name string) error {
+func removeEarlier(in *fsys.Folder, base, name string) error {
 	info, err := in.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -245,7 +246,7 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode(), info.ModTime()
 	}
-	f, err := openFolder(u.folder().Root, name)
+	f, err := fsys.OpenFolder(u.folder().Root, name)
 	if err != nil {
 		return err
 	}
@@ -264,9 +265,9 @@ func (u *extractor) leave(n int) (err error) {
 		last := u.at[len(u.at)-1]
 		u.at = u.at[:len(u.at)-1]
 		if err == nil {
-			err = last.owner.finishFolder(last.folder, u.folder(), last.name, last.mode, last.time)
+			err = last.owner.finishFolder(last.Folder, u.folder(), last.name, last.mode, last.time)
 		}
-		last.close()
+		last.Close()
 		if last.there != nil {
 			last.there.Close()
 		}
@@ -276,7 +277,7 @@ func (u *extractor) leave(n int) (err error) {
 
 // link creates a symbolic link if it stays in the volume at its final place. It skips an absolute
 // one, which leads out of the container's home.
-func (u *extractor) link(in *folder, base string, e archive.Entry) error {
+func (u *extractor) link(in *fsys.Folder, base string, e archive.Entry) error {
 	if strings.HasPrefix(e.Target, "/") {
 		return archive.ErrSkippedLink
 	}
@@ -288,20 +289,20 @@ func (u *extractor) link(in *folder, base string, e archive.Entry) error {
 
 // hardLink links to a file that was extracted before, and to nothing else. It skips a link to a
 // symbolic link.
-func (u *extractor) hardLink(in *folder, base string, e archive.Entry) error {
+func (u *extractor) hardLink(in *fsys.Folder, base string, e archive.Entry) error {
 	dir, first := split(e.Target)
-	from, err := openFolder(u.stage.Root, dir)
+	from, err := fsys.OpenFolder(u.stage.Root, dir)
 	if err == nil {
-		defer from.close()
+		defer from.Close()
 		var info fs.FileInfo
 		if info, err = from.Lstat(first); err == nil && info.Mode().IsRegular() {
-			return from.link(first, in, base)
+			return from.LinkTo(first, in, base)
 		}
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return archive.ErrSkippedLink
 		}
 	}
-	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
+	if err == nil || fsys.Escapes(err) || fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
 		return invalidArchive("Archive has a hard link to a file that it does not contain: %q", e.Target)
 	}
 	return err
@@ -309,8 +310,8 @@ func (u *extractor) hardLink(in *folder, base string, e archive.Entry) error {
 
 // file extracts a regular file. It keeps the permission bits only, without set-uid,
 // set-gid and sticky.
-func (u *extractor) file(in *folder, base string, e archive.Entry) error {
-	f, err := in.create(base)
+func (u *extractor) file(in *fsys.Folder, base string, e archive.Entry) error {
+	f, err := in.CreateNew(base)
 	if err != nil {
 		return err
 	}
@@ -324,25 +325,25 @@ func (u *extractor) file(in *folder, base string, e archive.Entry) error {
 	if e.Time.IsZero() {
 		return nil
 	}
-	return in.setTime(base, e.Time)
+	return in.SetTime(base, e.Time)
 }
 
 // commitInto moves the extracted files from the temporary folder stage, the entry x, to dest. It
 // returns how many bytes on disk the files had that it replaced.
-func commitInto(vol *openVolume, x *temp, stage *folder, dest string) (freed int64, err error) {
-	if _, err := vol.root.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
-		if err := stage.file.Chmod(0o755); err != nil {
+func commitInto(vol *openVolume, x *temp, stage *fsys.Folder, dest string) (freed int64, err error) {
+	if _, err := vol.root.Stat(dest); fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		if err := stage.File.Chmod(0o755); err != nil {
 			return 0, err
 		}
 		if err := x.rename(dest); !errors.Is(err, fs.ErrExist) {
 			return 0, err
 		}
 	}
-	to, err := openFolder(vol.root, dest)
+	to, err := fsys.OpenFolder(vol.root, dest)
 	if err != nil {
 		return 0, err
 	}
-	defer to.close()
+	defer to.Close()
 	g := merge{vol: vol}
 	if err := g.folder(stage, to, dest, false); err != nil {
 		return 0, err
@@ -360,13 +361,13 @@ type merge struct {
 // folder moves every entry of from to the folder to, whose path is up, and makes the names durable. A
 // file replaces a file; it returns an error if one would replace a folder, or a folder a file. If move
 // is false, it only finds that out.
-func (g *merge) folder(from, to *folder, up string, move bool) error {
-	err := from.each(func(name string, here fs.FileInfo, err error) error {
+func (g *merge) folder(from, to *fsys.Folder, up string, move bool) error {
+	err := from.Each(func(name string, here fs.FileInfo, err error) error {
 		if err := errors.Join(err, g.vol.ctxErr()); err != nil {
 			return err
 		}
 		if move {
-			if err := from.renameNew(name, to, name); !errors.Is(err, fs.ErrExist) {
+			if err := from.RenameNew(name, to, name); !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 		}
@@ -379,11 +380,11 @@ func (g *merge) folder(from, to *folder, up string, move bool) error {
 		case here.IsDir() != there.IsDir():
 			return exists(p)
 		case here.IsDir():
-			return g.both(from, to, name, here, there, func(from, to *folder) error { return g.folder(from, to, p, move) })
+			return g.both(from, to, name, here, there, func(from, to *fsys.Folder) error { return g.folder(from, to, p, move) })
 		case !move:
 			return nil
 		}
-		if err := from.rename(name, to, name, 0); err != nil {
+		if err := from.RenameTo(name, to, name, 0); err != nil {
 			return err
 		}
 		g.freed += onDisk(there)
@@ -392,20 +393,20 @@ func (g *merge) folder(from, to *folder, up string, move bool) error {
 	if !move {
 		return err
 	}
-	return errors.Join(err, to.sync())
+	return errors.Join(err, to.Sync())
 }
 
 // both calls do with the folder name of from and that of to.
-func (g *merge) both(from, to *folder, name string, here, there fs.FileInfo, do func(from, to *folder) error) error {
-	sub, err := from.enter(name, here)
+func (g *merge) both(from, to *fsys.Folder, name string, here, there fs.FileInfo, do func(from, to *fsys.Folder) error) error {
+	sub, err := from.Enter(name, here)
 	if err != nil {
 		return err
 	}
-	defer sub.close()
-	dest, err := to.enter(name, there)
+	defer sub.Close()
+	dest, err := to.Enter(name, there)
 	if err != nil {
 		return err
 	}
-	defer dest.close()
+	defer dest.Close()
 	return do(sub, dest)
 }

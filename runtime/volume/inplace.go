@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // InPlace operates on single entries of volumes as POSIX does: it changes files where
@@ -63,7 +64,7 @@ func (n InPlace) Readlink(ctx context.Context, id, p string) (target string, err
 
 // openedFolder is a v1.FolderHandle.
 type openedFolder struct {
-	*folder
+	*fsys.Folder
 	names []string // that were read already
 }
 
@@ -73,15 +74,15 @@ func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle,
 	if err != nil {
 		return nil, err
 	}
-	var f *folder
+	var f *fsys.Folder
 	err = n.files.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
-		f, err = openFolder(vol.root, p)
+		f, err = fsys.OpenFolder(vol.root, p)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &openedFolder{folder: f}, nil
+	return &openedFolder{Folder: f}, nil
 }
 
 // Next skips entries that were removed since their name was read.
@@ -89,7 +90,7 @@ func (f *openedFolder) Next() (fs.FileInfo, error) {
 	for {
 		if len(f.names) == 0 {
 			var err error
-			f.names, err = f.file.Readdirnames(namesAtOnce)
+			f.names, err = f.File.Readdirnames(fsys.NamesAtOnce)
 			switch {
 			case errors.Is(err, fs.ErrNotExist): // the folder itself was removed
 				return nil, io.EOF
@@ -106,12 +107,6 @@ func (f *openedFolder) Next() (fs.FileInfo, error) {
 	}
 }
 
-// Close closes the folder.
-func (f *openedFolder) Close() error {
-	f.close()
-	return nil
-}
-
 // Space returns the space of a volume.
 func (n InPlace) Space(ctx context.Context, id string) (space v1.VolumeSpace, err error) {
 	err = n.files.readVolume(ctx, id, root, func(vol *openVolume) (err error) {
@@ -126,9 +121,9 @@ func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
 	if err != nil {
 		return v1.VolumeSpace{}, err
 	}
-	defer top.close()
+	defer top.Close()
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(top.file.Fd()), &st); err != nil {
+	if err := unix.Fstatfs(int(top.File.Fd()), &st); err != nil {
 		return v1.VolumeSpace{}, err
 	}
 	used := vol.quota.Used()
@@ -145,34 +140,34 @@ func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
 
 // Mkdir creates the folder p with mode 0755. Its parent must exist.
 func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
-	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
 		made, err := vol.mkdir(dir, base)
 		if err == nil {
-			made.close()
+			made.Close()
 		}
 		return err
 	})
 }
 
 // change opens the folder of p, and calls do with it and the name in it.
-func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *folder, base string) error) error {
+func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *fsys.Folder, base string) error) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
 	return n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := openFolder(vol.root, path.Dir(p))
+		dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
 		if err != nil {
 			return err
 		}
-		defer dir.close()
+		defer dir.Close()
 		return do(vol, dir, path.Base(p))
 	})
 }
 
 // Remove removes the entry at p, which must not be a folder.
 func (n InPlace) Remove(ctx context.Context, id, p string) error {
-	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
 		info, err := dir.Lstat(base)
 		if err == nil && info.IsDir() {
 			err = notAFile(p)
@@ -189,7 +184,7 @@ func (n InPlace) Remove(ctx context.Context, id, p string) error {
 
 // RemoveFolder removes the folder p, which must be empty.
 func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
-	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
 		info, err := dir.Lstat(base)
 		if err == nil && !info.IsDir() {
 			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", v1.EscapePath(p))
@@ -197,7 +192,7 @@ func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
 		if err == nil {
 			err = dir.Remove(base)
 		}
-		if is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
+		if fsys.Is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
 			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", v1.EscapePath(p))
 		}
 		if err == nil {
@@ -225,38 +220,38 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 	if err != nil {
 		return err
 	}
-	return n.change(ctx, id, dst, func(vol *openVolume, to *folder, base string) error {
-		from, err := openFolder(vol.root, path.Dir(src))
+	return n.change(ctx, id, dst, func(vol *openVolume, to *fsys.Folder, base string) error {
+		from, err := fsys.OpenFolder(vol.root, path.Dir(src))
 		if err != nil {
 			return refuse(src, err)
 		}
-		defer from.close()
+		defer from.Close()
 		if _, err := from.Lstat(path.Base(src)); err != nil {
 			return refuse(src, err)
 		}
 		if !replace {
-			err = from.renameNew(path.Base(src), to, base)
+			err = from.RenameNew(path.Base(src), to, base)
 		} else {
 			err = renameOver(vol, from, path.Base(src), to, base)
 		}
 		switch {
 		case errors.Is(err, syscall.EINVAL):
 			return intoItself("move")
-		case is(err, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR):
+		case fsys.Is(err, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR):
 			return exists(dst)
 		}
 		return err
 	})
 }
 
-func renameOver(vol *openVolume, from *folder, old string, to *folder, base string) error {
+func renameOver(vol *openVolume, from *fsys.Folder, old string, to *fsys.Folder, base string) error {
 	replaced, missing := to.Lstat(base)
 	moved, err := from.Lstat(old)
 	if err != nil {
 		return err
 	}
-	err = from.rename(old, to, base, 0)
-	if err == nil && missing == nil && inodeOf(replaced) != inodeOf(moved) {
+	err = from.RenameTo(old, to, base, 0)
+	if err == nil && missing == nil && fsys.InodeOf(replaced) != fsys.InodeOf(moved) {
 		countRemoved(vol, replaced)
 	}
 	return err
@@ -271,7 +266,7 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 	if _, err := clean(path.Join(path.Dir(p), target)); err != nil {
 		return err
 	}
-	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
 		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
 			return err
 		}
@@ -279,7 +274,7 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 			return err
 		}
 		vol.quota.Add(blockBytes)
-		o, err := dir.owner()
+		o, err := newOwner(dir)
 		if err != nil {
 			return err
 		}
@@ -299,8 +294,8 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 		if err != nil {
 			return err
 		}
-		defer dir.close()
-		found, err := dir.find(base)
+		defer dir.Close()
+		found, err := fsys.Find(dir.Root, base)
 		if err != nil {
 			return err
 		}
@@ -327,13 +322,13 @@ func setAttributes(vol *openVolume, f *os.File, p string, a v1.FileAttributes) (
 		changed = true
 	}
 	if a.Mode != nil && *a.Mode == a.Mode.Perm() && *a.Mode != info.Mode().Perm() {
-		if err := os.Chmod(self(f), *a.Mode); err != nil {
+		if err := os.Chmod(fsys.Self(f), *a.Mode); err != nil {
 			return changed, err
 		}
 		changed = true
 	}
 	if a.Accessed != nil || a.Edited != nil {
-		if err := os.Chtimes(self(f), timeOf(a.Accessed), timeOf(a.Edited)); err != nil {
+		if err := os.Chtimes(fsys.Self(f), timeOf(a.Accessed), timeOf(a.Edited)); err != nil {
 			return changed, err
 		}
 		changed = true
@@ -354,7 +349,7 @@ func timeOf(t *time.Time) time.Time {
 func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
 	same := func(want *uint32, have uint32) bool { return want == nil || *want == have }
 	switch {
-	case !info.Mode().IsRegular() && !info.IsDir(), !same(a.UID, stat(info).Uid), !same(a.GID, stat(info).Gid):
+	case !info.Mode().IsRegular() && !info.IsDir(), !same(a.UID, fsys.Stat(info).Uid), !same(a.GID, fsys.Stat(info).Gid):
 		return v1.ErrInvalidPath
 	case a.Mode == nil || *a.Mode == info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky):
 	case *a.Mode != a.Mode.Perm() || p == root:
@@ -372,7 +367,7 @@ func resize(vol *openVolume, f *os.File, info fs.FileInfo, size int64) error {
 	if err := vol.quota.Fits(max(0, size-max(info.Size(), inodeBytes(info)))); err != nil {
 		return err
 	}
-	if err := os.Truncate(self(f), size); err != nil {
+	if err := os.Truncate(fsys.Self(f), size); err != nil {
 		return err
 	}
 	if after, err := f.Stat(); err == nil {

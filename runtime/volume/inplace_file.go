@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // OpenFile opens the regular file at p in place, and nothing else. It follows links
@@ -169,14 +170,14 @@ func (m *Manager) abandon(id string) {
 // unlinked returns the bytes on disk of the files of a volume that are open and have no name: no
 // walk finds them.
 func (m *Manager) unlinked(id string) (bytes int64) {
-	seen := map[inode]bool{}
+	seen := map[fsys.Inode]bool{}
 	for _, h := range m.handles(id) {
 		info, err := h.file.Stat()
-		if err != nil || seen[inodeOf(info)] || h.gone.Load() {
+		if err != nil || seen[fsys.InodeOf(info)] || h.gone.Load() {
 			continue
 		}
-		seen[inodeOf(info)] = true
-		if stat(info).Nlink == 0 {
+		seen[fsys.InodeOf(info)] = true
+		if fsys.Stat(info).Nlink == 0 {
 			bytes += inodeBytes(info)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
+	"berth/runtime/volume/fsys"
 )
 
 // Options apply to all volumes of a Manager.
@@ -224,20 +225,20 @@ func (m *Manager) removeVolume(ctx context.Context, base *os.Root, id string) er
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer in.Close()
 	temps := tempDir + "/" + id
 	if err := base.Rename(id, temps+"/"+randomName(removedPrefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for range maxEmptyTries { // folders that are too deep in a tree are moved up
-		err = in.each(func(name string, _ fs.FileInfo, _ error) error {
+		err = in.Each(func(name string, _ fs.FileInfo, _ error) error {
 			_, err := removeTree(ctx, in, name)
 			return err
 		})
 		if err == nil {
 			err = base.Remove(temps)
 		}
-		if !is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
+		if !fsys.Is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
 			break
 		}
 	}
@@ -303,7 +304,7 @@ func openRoot(dir string) (*os.Root, fs.FileInfo, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, v1.ErrDirectoryMissing
-	case is(err, syscall.ENOTDIR, syscall.ELOOP):
+	case fsys.Is(err, syscall.ENOTDIR, syscall.ELOOP):
 		return nil, nil, v1.ErrNotADirectory
 	case err != nil:
 		return nil, nil, err
@@ -313,7 +314,7 @@ func openRoot(dir string) (*os.Root, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := os.OpenRoot(self(d))
+	r, err := os.OpenRoot(fsys.Self(d))
 	return r, info, err
 }
 
@@ -359,4 +360,17 @@ func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume
 		return v1.ErrSizeLimit
 	}
 	return err
+}
+
+// top opens the root folder of the volume.
+func (vol *openVolume) top() (*fsys.Folder, error) { return fsys.OpenFolder(vol.root, root) }
+
+// syncDir makes the names in r durable.
+func syncDir(r *os.Root) error {
+	d, err := fsys.OpenFolder(r, root)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }

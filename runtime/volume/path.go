@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // root is the path of a volume's root folder.
@@ -70,7 +71,7 @@ func within(p, folder string) bool {
 func (vol *openVolume) follow(p string) (string, error) {
 	for range 40 {
 		info, err := vol.root.Lstat(p)
-		if is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		if fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 			return p, nil
 		}
 		if err != nil {
@@ -94,12 +95,12 @@ func (vol *openVolume) follow(p string) (string, error) {
 }
 
 // resolve opens the folder of what p leads to, and returns the name in it.
-func (vol *openVolume) resolve(p string) (dir *folder, base string, err error) {
+func (vol *openVolume) resolve(p string) (dir *fsys.Folder, base string, err error) {
 	if p, err = vol.follow(p); err != nil {
 		return nil, "", err
 	}
 	up, base := split(p)
-	dir, err = openFolder(vol.root, up)
+	dir, err = fsys.OpenFolder(vol.root, up)
 	return dir, base, err
 }
 

@@ -5,11 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // maxCounted is the most bytes that are counted, so that no sum overflows: a client may
@@ -116,7 +116,7 @@ func (q *quota) release(n int64) {
 // hard links frees nothing. Anything else counts at least one block because it
 // takes an inode, so that nobody can create more files than blocks.
 func onDisk(info fs.FileInfo) int64 {
-	if stat(info).Nlink > 1 && !info.IsDir() {
+	if fsys.Stat(info).Nlink > 1 && !info.IsDir() {
 		return 0
 	}
 	return inodeBytes(info)
@@ -127,15 +127,7 @@ func inodeBytes(info fs.FileInfo) int64 { return max(allocated(info), blockBytes
 
 // allocated returns how many bytes the content of an entry has on disk. On a file system that
 // compresses or preallocates, the difference to its size is not the size of its holes.
-func allocated(info fs.FileInfo) int64 { return stat(info).Blocks * 512 }
-
-// stat returns what the kernel knows of an entry.
-func stat(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
-
-// inode identifies a file or a folder, as long as it exists or is open.
-type inode struct{ dev, ino uint64 }
-
-func inodeOf(info fs.FileInfo) inode { return inode{uint64(stat(info).Dev), stat(info).Ino} }
+func allocated(info fs.FileInfo) int64 { return fsys.Stat(info).Blocks * 512 }
 
 // roundUp rounds n bytes up to whole blocks.
 func roundUp(n int64) int64 { return (n + blockBytes - 1) / blockBytes * blockBytes }
@@ -217,7 +209,7 @@ func OpenSpace(base, storeDir string) (*Space, error) {
 
 // Contains reports whether a folder is on this file system.
 func (s *Space) Contains(folder fs.FileInfo) bool {
-	return s != nil && uint64(stat(folder).Dev) == s.dev
+	return s != nil && uint64(fsys.Stat(folder).Dev) == s.dev
 }
 
 // Check returns v1.ErrDiskFull if less than the store's reserve is left.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // Open opens the regular file at p for reading. It follows links that stay in the
@@ -37,8 +38,8 @@ func (vol *openVolume) openFile(p string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer dir.close()
-	return dir.openFile(base, flags)
+	defer dir.Close()
+	return fsys.OpenRegular(dir.Root, base, flags)
 }
 
 func notAFile(p string) error {
@@ -72,13 +73,13 @@ func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 const entryOverhead = 96
 
 func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
-	d, err := openFolder(vol.root, p)
+	d, err := fsys.OpenFolder(vol.root, p)
 	if err != nil {
 		return nil, err
 	}
-	defer d.close()
+	defer d.Close()
 	list, held := []v1.FileEntry{}, int64(0)
-	err = d.each(func(name string, info fs.FileInfo, err error) error {
+	err = d.Each(func(name string, info fs.FileInfo, err error) error {
 		if err := vol.ctxErr(); err != nil {
 			return err
 		}
@@ -140,11 +141,11 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 	}
 	limits, began, seen := f.m.opt.Limits, time.Now(), 0
 	err = f.readVolume(ctx, id, p, func(vol *openVolume) error {
-		r, err := openFolder(vol.root, p)
+		r, err := fsys.OpenFolder(vol.root, p)
 		if err != nil {
 			return err
 		}
-		defer r.close()
+		defer r.Close()
 		up := strings.TrimPrefix(p+"/", "./")
 		w := walker{ctxErr: vol.ctxErr, depth: limits.Depth,
 			tooDeep: func() error { found.Truncated = true; return nil },

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // scanLinks is how many inodes with several hard links a scan remembers.
@@ -23,7 +24,7 @@ type scan struct {
 	vol   *openVolume
 	use   v1.Usage
 	steps int64 // names read, with hard links
-	links map[inode]bool
+	links map[fsys.Inode]bool
 
 	unmeasured string // a reason of v1.UsageMeasured; empty: it measured all
 
@@ -46,7 +47,7 @@ func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	sweep, cancel := context.WithTimeout(ctx, sweepTime)
 	_ = m.Sweep(sweep, id) // what it leaves counts
 	cancel()
-	s := scan{vol: vol, links: map[inode]bool{}}
+	s := scan{vol: vol, links: map[fsys.Inode]bool{}}
 	if err := s.runBounded(vol.quota.Limit()); err != nil {
 		return v1.Usage{}, err
 	}
@@ -64,7 +65,7 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 		return v1.Usage{}, err
 	}
 	defer r.Close()
-	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, maxFiles: v1.FilesLimit(most), links: map[inode]bool{}}
+	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, maxFiles: v1.FilesLimit(most), links: map[fsys.Inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
 	}
@@ -81,8 +82,8 @@ func (s *scan) runBounded(limit int64) error {
 	if err != nil {
 		return err
 	}
-	s.maxSteps, err = stepsOf(top.file)
-	top.close()
+	s.maxSteps, err = stepsOf(top.File)
+	top.Close()
 	if err != nil {
 		return err
 	}
@@ -121,8 +122,8 @@ func (s *scan) run() error {
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	info, err := d.file.Stat()
+	defer d.Close()
+	info, err := d.File.Stat()
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (s *scan) walker() walker {
 }
 
 // addRemoved counts a removed entry that Sweep has left.
-func (s *scan) addRemoved(in *folder, name string) error {
+func (s *scan) addRemoved(in *fsys.Folder, name string) error {
 	e, err := lookup(in, "", name)
 	if err == nil {
 		err = s.add(e)
@@ -167,10 +168,10 @@ func (s *scan) add(it entry) error {
 	if s.steps++; s.maxSteps > 0 && s.steps > s.maxSteps {
 		return errEnough
 	}
-	if it.info.IsDir() || stat(it.info).Nlink < 2 {
+	if it.info.IsDir() || fsys.Stat(it.info).Nlink < 2 {
 		return s.count(onDisk(it.info))
 	}
-	id := inodeOf(it.info)
+	id := fsys.InodeOf(it.info)
 	if s.links[id] {
 		return nil
 	}

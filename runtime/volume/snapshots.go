@@ -15,6 +15,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/backup"
+	"berth/runtime/volume/fsys"
 )
 
 // Snapshots writes volumes to archives and restores them. It is safe for concurrent
@@ -180,20 +181,20 @@ func (x *restore) commit() error {
 		return err
 	}
 	defer top.Close()
-	base, err := openFolder(top, root)
+	base, err := fsys.OpenFolder(top, root)
 	if err != nil {
 		return err
 	}
-	defer base.close()
-	if err := unix.Syncfs(int(in.file.Fd())); err != nil {
+	defer base.Close()
+	if err := unix.Syncfs(int(in.File.Fd())); err != nil {
 		return os.NewSyscallError("syncfs", err)
 	}
-	swap := func() error { return in.rename(x.temp.name, base, x.vol.id, unix.RENAME_EXCHANGE) }
-	sync := func() error { return errors.Join(base.sync(), in.sync()) }
+	swap := func() error { return in.RenameTo(x.temp.name, base, x.vol.id, unix.RENAME_EXCHANGE) }
+	sync := func() error { return errors.Join(base.Sync(), in.Sync()) }
 	switch err := swap(); {
-	case is(err, syscall.EBUSY, syscall.EXDEV):
+	case fsys.Is(err, syscall.EBUSY, syscall.EXDEV):
 		return v1.Errorf(v1.Unavailable, "Volume directory is a mount point, which cannot be replaced")
-	case is(err, syscall.EINVAL, syscall.ENOSYS):
+	case fsys.Is(err, syscall.EINVAL, syscall.ENOSYS):
 		return v1.Errorf(v1.Unavailable, "The file system of the volumes cannot exchange directories (renameat2)")
 	case err != nil:
 		return err
@@ -210,7 +211,7 @@ func (x *restore) extract(ctx context.Context, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer to.close()
+	defer to.Close()
 	m, id := x.vol.m, x.vol.id
 	if err := m.projects.add(filepath.Join(m.base, tempDir, id, x.temp.name), id); err != nil {
 		return err
@@ -230,13 +231,13 @@ func (x *restore) extract(ctx context.Context, r io.Reader) error {
 // addOld adds to the new tree the entries of the old one that the archive lacks. An entry of the
 // archive wins, also over one of another type. The entries become hard links of the old ones: both
 // trees are complete, and no content is copied.
-func (x *restore) addOld(to *folder) error {
+func (x *restore) addOld(to *fsys.Folder) error {
 	old, err := x.vol.top()
 	if err != nil {
 		return err
 	}
-	defer old.close()
-	info, err := to.file.Stat()
+	defer old.Close()
+	info, err := to.File.Stat()
 	if err != nil {
 		return err
 	}
@@ -245,11 +246,11 @@ func (x *restore) addOld(to *folder) error {
 
 // addMissing is addOld for one folder, which then has the attributes of info: new entries change
 // its time.
-func (x *restore) addMissing(old, to *folder, info fs.FileInfo, level int) error {
+func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, level int) error {
 	if level > maxDepth {
 		return tooDeep(maxDepth)
 	}
-	err := old.each(func(name string, here fs.FileInfo, err error) error {
+	err := old.Each(func(name string, here fs.FileInfo, err error) error {
 		if err := errors.Join(err, x.vol.ctxErr()); err != nil {
 			return err
 		}
@@ -257,7 +258,7 @@ func (x *restore) addMissing(old, to *folder, info fs.FileInfo, level int) error
 		missing := errors.Is(err, fs.ErrNotExist)
 		switch {
 		case missing && !here.IsDir():
-			return old.link(name, to, name)
+			return old.LinkTo(name, to, name)
 		case missing:
 			err = errors.Join(x.temp.Grow(blockBytes), to.Mkdir(name, 0o700))
 			there = here
@@ -267,22 +268,22 @@ func (x *restore) addMissing(old, to *folder, info fs.FileInfo, level int) error
 		if err != nil {
 			return err
 		}
-		from, err := old.enter(name, here)
+		from, err := old.Enter(name, here)
 		if err != nil {
 			return err
 		}
-		defer from.close()
-		into, err := openFolder(to.Root, name)
+		defer from.Close()
+		into, err := fsys.OpenFolder(to.Root, name)
 		if err != nil {
 			return err
 		}
-		defer into.close()
+		defer into.Close()
 		return x.addMissing(from, into, there, level+1)
 	})
 	if err != nil {
 		return err
 	}
-	if err := ownerOf(info).finish(to.file, info.Mode()&^fs.ModeType); err != nil {
+	if err := ownerOf(info).finish(to.File, info.Mode()&^fs.ModeType); err != nil {
 		return err
 	}
 	return to.Chtimes(root, time.Time{}, info.ModTime())

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"berth/runtime/volume/fsys"
 )
 
 // tempDir is the directory, beside the volumes, of incomplete and removed entries. Each volume
@@ -31,26 +33,26 @@ func randomName(prefix string) string {
 }
 
 // openTemps opens the folder of a volume's temporary entries, and creates it if it is missing.
-func (m *Manager) openTemps(id string) (*folder, error) {
+func (m *Manager) openTemps(id string) (*fsys.Folder, error) {
 	base, err := m.openBase(id)
 	if err != nil {
 		return nil, err
 	}
 	defer base.Close()
-	in, err := openFolder(base, tempDir+"/"+id)
+	in, err := fsys.OpenFolder(base, tempDir+"/"+id)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, dir := range []string{tempDir, tempDir + "/" + id} {
 			if err := base.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, err
 			}
 		}
-		in, err = openFolder(base, tempDir+"/"+id)
+		in, err = fsys.OpenFolder(base, tempDir+"/"+id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := m.projects.join(in.file, id); err != nil {
-		in.close()
+	if err := m.projects.join(in.File, id); err != nil {
+		in.Close()
 		return nil, err
 	}
 	return in, nil
@@ -61,7 +63,7 @@ func (m *Manager) openTemps(id string) (*folder, error) {
 type temp struct {
 	*reservation
 	vol   *openVolume
-	in    *folder // the volume's folder of temporary entries
+	in    *fsys.Folder // the volume's folder of temporary entries
 	name  string
 	owner owner
 }
@@ -90,7 +92,7 @@ const newFileMode fs.FileMode = 0o644
 
 // create creates the entry as a file.
 func (x *temp) create(mode fs.FileMode) (*os.File, error) {
-	f, err := x.in.create(x.name)
+	f, err := x.in.CreateNew(x.name)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +104,13 @@ func (x *temp) create(mode fs.FileMode) (*os.File, error) {
 }
 
 // mkdir creates the entry as a folder.
-func (x *temp) mkdir() (*folder, error) {
-	f, err := makeFolder(x.in, x.name)
+func (x *temp) mkdir() (*fsys.Folder, error) {
+	f, err := x.in.MakeFolder(x.name)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.owner.finish(f.file, 0o700); err != nil {
-		f.close()
+	if err := x.owner.finish(f.File, 0o700); err != nil {
+		f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -121,11 +123,11 @@ func (x *temp) rename(dst string) error {
 	if err != nil {
 		return err
 	}
-	defer to.close()
-	if err := x.in.renameNew(x.name, to, base); err != nil {
+	defer to.Close()
+	if err := x.in.RenameNew(x.name, to, base); err != nil {
 		return err
 	}
-	return to.sync()
+	return to.Sync()
 }
 
 // publish is rename, and adds the reserved bytes to the volume's usage.
@@ -138,15 +140,15 @@ func (x *temp) publish(dst string) error {
 }
 
 // newFolder creates the folder name in or below the entry, and opens it.
-func (x *temp) newFolder(in *folder, name string) (*folder, error) {
+func (x *temp) newFolder(in *fsys.Folder, name string) (*fsys.Folder, error) {
 	if err := x.Grow(blockBytes); err != nil {
 		return nil, err
 	}
-	return makeFolder(in, name)
+	return in.MakeFolder(name)
 }
 
 // newLink creates a symbolic link in or below the entry.
-func (x *temp) newLink(in *folder, name, target string, o owner) error {
+func (x *temp) newLink(in *fsys.Folder, name, target string, o owner) error {
 	if err := x.Grow(blockBytes); err != nil {
 		return err
 	}
@@ -161,35 +163,35 @@ func (x *temp) newLink(in *folder, name, target string, o owner) error {
 func (x *temp) close() (freed int64) {
 	freed, err := removeTree(context.Background(), x.in, x.name)
 	if err != nil {
-		_ = x.in.renameNew(x.name, x.in, randomName(removedPrefix)) // or the next start removes it
+		_ = x.in.RenameNew(x.name, x.in, randomName(removedPrefix)) // or the next start removes it
 	}
-	x.in.close()
+	x.in.Close()
 	x.Release()
 	return freed
 }
 
 // Sweep removes the entries of a volume that an interrupted removal or an earlier run left.
 func (m *Manager) Sweep(ctx context.Context, id string) error {
-	return m.eachRemoved(id, func(in *folder, name string) error {
+	return m.eachRemoved(id, func(in *fsys.Folder, name string) error {
 		_, err := removeTree(ctx, in, name)
 		return err
 	})
 }
 
 // eachRemoved calls do for each temporary entry of a volume that is to be removed.
-func (m *Manager) eachRemoved(id string, do func(in *folder, name string) error) error {
+func (m *Manager) eachRemoved(id string, do func(in *fsys.Folder, name string) error) error {
 	base, err := m.openBase(id)
 	if err != nil {
 		return err
 	}
 	defer base.Close()
-	in, err := openFolder(base, tempDir+"/"+id)
+	in, err := fsys.OpenFolder(base, tempDir+"/"+id)
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	defer in.close()
+	defer in.Close()
 	var names []string // read before the first removal, which changes the folder
-	err = in.each(func(name string, _ fs.FileInfo, _ error) error {
+	err = in.Each(func(name string, _ fs.FileInfo, _ error) error {
 		if !strings.HasPrefix(name, m.run) {
 			names = append(names, name)
 		}

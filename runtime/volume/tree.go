@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+
+	"berth/runtime/volume/fsys"
 )
 
 // maxDepth is how many levels of folders an operation enters: it has two handles for each. A volume
@@ -13,9 +15,9 @@ const maxDepth = 256
 
 // entry is an entry of a tree.
 type entry struct {
-	in   *folder // that it is in
-	up   string  // path of in from the start, with a trailing slash
-	name string  // in that folder
+	in   *fsys.Folder // that it is in
+	up   string       // path of in from the start, with a trailing slash
+	name string       // in that folder
 	info fs.FileInfo
 }
 
@@ -23,7 +25,7 @@ type entry struct {
 func (e entry) path() string { return e.up + e.name }
 
 // lookup returns the entry name of a folder. up is the folder's path with a trailing slash.
-func lookup(in *folder, up, name string) (entry, error) {
+func lookup(in *fsys.Folder, up, name string) (entry, error) {
 	info, err := in.Lstat(name)
 	return entry{in, up, name, info}, err
 }
@@ -43,8 +45,8 @@ type walker struct {
 
 // walk visits the entries of a folder, which is at a level below the start. up is its path with a
 // trailing slash.
-func (w *walker) walk(in *folder, up string, level int) error {
-	return in.each(func(name string, info fs.FileInfo, err error) error {
+func (w *walker) walk(in *fsys.Folder, up string, level int) error {
+	return in.Each(func(name string, info fs.FileInfo, err error) error {
 		if err := w.ctxErr(); err != nil {
 			return err
 		}
@@ -64,11 +66,11 @@ func (w *walker) enter(e entry, level int) error {
 	if level >= w.depth {
 		return w.tooDeep()
 	}
-	sub, err := e.in.enter(e.name, e.info)
+	sub, err := e.in.Enter(e.name, e.info)
 	if err != nil {
 		return w.fail(ignoreMissing(err))
 	}
-	defer sub.close()
+	defer sub.Close()
 	return w.walk(sub, e.path()+"/", level)
 }
 
@@ -93,7 +95,7 @@ const maxEmptyTries = 8
 // remover removes trees of top. Nothing outside of a tree is removed, whatever folders a container
 // renames and replaces by links meanwhile.
 type remover struct {
-	top    *folder
+	top    *fsys.Folder
 	ctxErr func() error
 	freed  int64    // bytes on disk
 	later  []string // entries of top that were too deep in a tree
@@ -101,7 +103,7 @@ type remover struct {
 
 // removeTree removes the entry name of top and everything in it, and returns how many bytes on disk
 // it has freed. If ctx ends first, it can be called again.
-func removeTree(ctx context.Context, top *folder, name string) (freed int64, err error) {
+func removeTree(ctx context.Context, top *fsys.Folder, name string) (freed int64, err error) {
 	r := remover{top: top, ctxErr: ctx.Err, later: []string{name}}
 	for len(r.later) > 0 && err == nil {
 		next := r.later[0]
@@ -112,7 +114,7 @@ func removeTree(ctx context.Context, top *folder, name string) (freed int64, err
 }
 
 // remove removes the entry name of a folder that is level folders below top.
-func (r *remover) remove(in *folder, name string, level int) error {
+func (r *remover) remove(in *fsys.Folder, name string, level int) error {
 	if err := r.ctxErr(); err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (r *remover) remove(in *folder, name string, level int) error {
 	}
 	err = in.Remove(name)
 	for range maxEmptyTries {
-		if !is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
+		if !fsys.Is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
 			break
 		}
 		if level == maxDepth {
@@ -143,9 +145,9 @@ func (r *remover) remove(in *folder, name string, level int) error {
 const maxLater = 10_000
 
 // moveUp moves an entry that is too deep to top, from where it is removed like a tree.
-func (r *remover) moveUp(in *folder, name string) error {
+func (r *remover) moveUp(in *fsys.Folder, name string) error {
 	moved := randomName(removedPrefix)
-	err := in.renameNew(name, r.top, moved)
+	err := in.RenameNew(name, r.top, moved)
 	if err == nil && len(r.later) < maxLater {
 		r.later = append(r.later, moved)
 	}
@@ -153,11 +155,11 @@ func (r *remover) moveUp(in *folder, name string) error {
 }
 
 // empty removes the entries of the folder name.
-func (r *remover) empty(in *folder, name string, info fs.FileInfo, level int) error {
-	sub, err := in.enter(name, info)
+func (r *remover) empty(in *fsys.Folder, name string, info fs.FileInfo, level int) error {
+	sub, err := in.Enter(name, info)
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	defer sub.close()
-	return sub.each(func(name string, _ fs.FileInfo, _ error) error { return r.remove(sub, name, level) })
+	defer sub.Close()
+	return sub.Each(func(name string, _ fs.FileInfo, _ error) error { return r.remove(sub, name, level) })
 }

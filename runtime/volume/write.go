@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"berth/runtime/volume/backup"
+	"berth/runtime/volume/fsys"
 )
 
 // Write writes content to the file at p. It writes a durable temporary file first
@@ -31,7 +32,7 @@ func (vol *openVolume) write(p string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer dst.close()
+	defer dst.Close()
 	if old != nil && old.IsDir() {
 		return exists(p)
 	}
@@ -40,7 +41,7 @@ func (vol *openVolume) write(p string, content io.Reader) error {
 
 // locate opens the parent folder of p, which it creates if it is missing, and
 // describes the entry at p; old is nil if there is none.
-func (vol *openVolume) locate(p string) (dst *folder, base string, old fs.FileInfo, err error) {
+func (vol *openVolume) locate(p string) (dst *fsys.Folder, base string, old fs.FileInfo, err error) {
 	if dst, base, err = vol.parent(p); err != nil {
 		return nil, "", nil, err
 	}
@@ -49,17 +50,17 @@ func (vol *openVolume) locate(p string) (dst *folder, base string, old fs.FileIn
 		return dst, base, nil, nil
 	}
 	if err != nil {
-		dst.close()
+		dst.Close()
 	}
 	return dst, base, old, err
 }
 
 // replace replaces base in dst by a new file with content, which keeps the mode and the owner of an
 // old file: a script that is edited stays executable, and its server can still read it.
-func (vol *openVolume) replace(dst *folder, base string, old fs.FileInfo, content io.Reader) error {
+func (vol *openVolume) replace(dst *fsys.Folder, base string, old fs.FileInfo, content io.Reader) error {
 	var credit int64
 	mode := newFileMode
-	o, err := dst.owner()
+	o, err := newOwner(dst)
 	if err != nil {
 		return err
 	}
@@ -78,18 +79,18 @@ func (vol *openVolume) replace(dst *folder, base string, old fs.FileInfo, conten
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
-		err = x.in.rename(x.name, dst, base, 0)
+		err = x.in.RenameTo(x.name, dst, base, 0)
 	}
 	if err != nil {
 		return err
 	}
 	vol.quota.Add(made - freed)
-	return dst.sync()
+	return dst.Sync()
 }
 
 // occupied returns the bytes on disk of base now. Others may have replaced or
 // removed it, and counted that, since the write began.
-func occupied(dst *folder, base string) int64 {
+func occupied(dst *fsys.Folder, base string) int64 {
 	info, err := dst.Lstat(base)
 	if err != nil {
 		return 0

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // maxWindow bounds the memory for decompression, in bytes.
@@ -48,8 +49,12 @@ func Extract(ctx context.Context, r io.Reader, a v1.SnapshotArchive, into *os.Ro
 		return err
 	}
 	defer z.Close()
+	top, err := fsys.OpenFolder(into, rootPath)
+	if err != nil {
+		return err
+	}
 	x := &extractor{opt: opt, src: src, tar: tar.NewReader(z), most: a.Bytes, buf: make([]byte, copyBytes),
-		at: []level{{root: into, path: rootPath}}}
+		at: []level{{Folder: top, path: rootPath}}}
 	defer x.close()
 	if err := x.members(); err != nil {
 		return err
@@ -107,7 +112,7 @@ type extractor struct {
 
 // level is a folder that is not complete.
 type level struct {
-	root *os.Root
+	*fsys.Folder
 	path string
 	attributes
 }
@@ -123,10 +128,10 @@ func attributesOf(h *tar.Header) attributes {
 	return attributes{uint32(h.Mode) & 0o7777, h.Uid, h.Gid, h.ModTime}
 }
 
-// close closes the folders that are open, except the root of the tree.
+// close closes the folders that are open.
 func (x *extractor) close() {
-	for _, l := range x.at[min(1, len(x.at)):] {
-		l.root.Close()
+	for _, l := range x.at {
+		l.Close()
 	}
 }
 
@@ -136,7 +141,7 @@ func (x *extractor) readError(err error) error {
 	switch {
 	case x.src.err != nil:
 		return x.src.err
-	case is(err, io.EOF, io.ErrUnexpectedEOF):
+	case fsys.Is(err, io.EOF, io.ErrUnexpectedEOF):
 		return damaged("it is truncated")
 	}
 	return damaged("%v", err)
@@ -189,7 +194,7 @@ func (x *extractor) member(h *tar.Header) error {
 }
 
 // enter leaves folders until the current one is that of h.
-func (x *extractor) enter(h *tar.Header) (in *os.Root, name string, err error) {
+func (x *extractor) enter(h *tar.Header) (in *fsys.Folder, name string, err error) {
 	up := path.Dir(h.Name)
 	for x.at[len(x.at)-1].path != up {
 		if len(x.at) == 1 {
@@ -199,7 +204,7 @@ func (x *extractor) enter(h *tar.Header) (in *os.Root, name string, err error) {
 			return nil, "", err
 		}
 	}
-	return x.at[len(x.at)-1].root, path.Base(h.Name), nil
+	return x.at[len(x.at)-1].Folder, path.Base(h.Name), nil
 }
 
 // count adds bytes on disk and reserves them. So an archive never extracts to more than Write
@@ -220,16 +225,13 @@ func duplicate(h *tar.Header, err error) error {
 }
 
 // folder creates a folder and enters it. It gets its attributes when it is left.
-func (x *extractor) folder(in *os.Root, name string, h *tar.Header) error {
+func (x *extractor) folder(in *fsys.Folder, name string, h *tar.Header) error {
 	if len(x.at) > maxDepth {
 		return damaged("its folders are nested deeper than %d", maxDepth)
 	}
-	if err := in.Mkdir(name, 0o700); err != nil {
-		return duplicate(h, err)
-	}
-	sub, err := in.OpenRoot(name)
+	sub, err := in.MakeFolder(name)
 	if err != nil {
-		return err
+		return duplicate(h, err)
 	}
 	x.at = append(x.at, level{sub, h.Name, attributesOf(h)})
 	return nil
@@ -239,14 +241,14 @@ func (x *extractor) folder(in *os.Root, name string, h *tar.Header) error {
 func (x *extractor) leave() error {
 	last := len(x.at) - 1
 	l := x.at[last]
-	if err := complete(l.root, l.attributes); err != nil {
+	if err := own(l.File, l.attributes); err != nil {
+		return err
+	}
+	if err := l.Chtimes(rootPath, time.Time{}, l.time); err != nil {
 		return err
 	}
 	x.at = x.at[:last]
-	if last == 0 { // the caller's
-		return nil
-	}
-	return l.root.Close()
+	return l.Close()
 }
 
 // leaveAll leaves all folders, the root of the tree included.
@@ -255,19 +257,6 @@ func (x *extractor) leaveAll() (err error) {
 		err = x.leave()
 	}
 	return err
-}
-
-// complete sets the attributes of a folder.
-func complete(dir *os.Root, a attributes) error {
-	f, err := dir.Open(rootPath)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := own(f, a); err != nil {
-		return err
-	}
-	return dir.Chtimes(rootPath, time.Time{}, a.time)
 }
 
 // own sets the owner and the mode of an open file. The mode comes last: a new owner
@@ -287,34 +276,24 @@ func ignoreRefused(err error) error {
 	return err
 }
 
-func (x *extractor) symlink(in *os.Root, name string, h *tar.Header) error {
+func (x *extractor) symlink(in *fsys.Folder, name string, h *tar.Header) error {
 	if err := in.Symlink(h.Linkname, name); err != nil {
 		return duplicate(h, err)
 	}
 	if err := ignoreRefused(in.Lchown(name, h.Uid, h.Gid)); err != nil {
 		return err
 	}
-	f, err := in.Open(rootPath)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	modified, err := unix.TimeToTimespec(h.ModTime)
-	if err != nil {
-		return err
-	}
-	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, modified}
-	return os.NewSyscallError("utimensat", unix.UtimesNanoAt(int(f.Fd()), name, times, unix.AT_SYMLINK_NOFOLLOW))
+	return in.SetTime(name, h.ModTime)
 }
 
 // hardLink links to a file that was extracted before.
 func (x *extractor) hardLink(h *tar.Header) error {
-	tree := x.at[0].root
+	tree := x.at[0]
 	info, err := tree.Lstat(h.Linkname)
 	if err == nil && !info.Mode().IsRegular() {
 		err = syscall.ENOENT
 	}
-	if escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.ELOOP) {
+	if fsys.Escapes(err) || fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.ELOOP) {
 		return damaged("the hard link %q leads to %q, which is no file before it", shorten(h.Name), shorten(h.Linkname))
 	}
 	if err != nil {
@@ -324,8 +303,8 @@ func (x *extractor) hardLink(h *tar.Header) error {
 }
 
 // file creates a regular file.
-func (x *extractor) file(in *os.Root, name string, h *tar.Header) error {
-	f, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func (x *extractor) file(in *fsys.Folder, name string, h *tar.Header) error {
+	f, err := in.CreateNew(name)
 	if err != nil {
 		return duplicate(h, err)
 	}

@@ -3,17 +3,13 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
-	"errors"
 	"io/fs"
-	"os"
 	"path"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 const (
@@ -22,8 +18,7 @@ const (
 	copyBytes = 256 << 10 // the size of the buffer for contents, in whole blocks
 	maxName   = 255       // the longest name of an entry on Linux
 	maxPath   = 4095      // the longest path that a system call takes, so GNU tar too
-	maxDepth  = 256       // of nested folders; each one that is open takes a handle
-	readNames = 512       // how many names of a folder are read at once
+	maxDepth  = 256       // of nested folders; each one that is open takes a handle, and another one when it is extracted
 )
 
 var zeros [block]byte
@@ -60,15 +55,9 @@ func (d *onDisk) add(n int) int64 {
 	return max(d.data, block) - before
 }
 
-// inode identifies a file.
-type inode struct{ dev, ino uint64 }
-
-// stat returns what the host has about an entry of a file system.
-func stat(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
-
 // newHeader returns the header of an entry, without size and target.
 func newHeader(p string, kind byte, info fs.FileInfo) *tar.Header {
-	st := stat(info)
+	st := fsys.Stat(info)
 	if kind == tar.TypeDir {
 		p += "/"
 	}
@@ -115,54 +104,6 @@ func shorten(name string) string {
 	return name
 }
 
-var errNotRegular = errors.New("not a regular file")
-
-// openRegular opens the regular file name of dir for reading, or returns errNotRegular. It
-// examines the entry before it opens it, and opens the one that it examined: opening a
-// device could act on the host, and opening a FIFO could wait.
-func openRegular(dir *os.Root, name string) (*os.File, error) {
-	found, err := dir.OpenFile(name, unix.O_PATH, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	info, err := found.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	return os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-}
-
-// openFolder opens the folder name of dir, and no other one that a link leads to.
-func openFolder(dir *os.Root, name string, examined fs.FileInfo) (*os.Root, error) {
-	sub, err := dir.OpenRoot(name)
-	if escapes(err) {
-		return nil, syscall.ELOOP
-	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := sub.Stat(rootPath)
-	if err == nil && !os.SameFile(info, examined) {
-		err = syscall.ELOOP
-	}
-	if err != nil {
-		sub.Close()
-		return nil, err
-	}
-	return sub, nil
-}
-
-// escapes reports whether an os.Root refused a link that leads out of it. All errors of the
-// kernel have a number, and this one has not.
-func escapes(err error) bool {
-	var number syscall.Errno
-	return err != nil && !errors.As(err, &number)
-}
-
 // damaged returns the refusal of an archive that Write did not produce.
 func damaged(format string, args ...any) error {
 	return v1.Errorf(v1.InvalidArchive, "Backup is damaged: "+format, args...)
@@ -172,19 +113,10 @@ func damaged(format string, args ...any) error {
 // if the error is not about that entry.
 func skipReason(err error) string {
 	switch {
-	case is(err, syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO, syscall.ESTALE, errNotRegular):
+	case fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO, syscall.ESTALE, fsys.ErrNotRegular):
 		return v1.SkippedRemoved
-	case is(err, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.EBUSY, syscall.EOPNOTSUPP, syscall.EOVERFLOW, syscall.EUCLEAN, syscall.EBADMSG):
+	case fsys.Is(err, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.EBUSY, syscall.EOPNOTSUPP, syscall.EOVERFLOW, syscall.EUCLEAN, syscall.EBADMSG):
 		return v1.SkippedUnreadable
 	}
 	return ""
-}
-
-func is(err error, targets ...error) bool {
-	for _, t := range targets {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/fsys"
 )
 
 // Options of Write.
@@ -60,7 +61,7 @@ func write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (v1.Sna
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
-	x := &writer{opt: opt, ignore: parseRules(opt.Ignore), ctx: ctx.Err, tar: tar.NewWriter(z), buf: make([]byte, copyBytes), links: map[inode]string{}}
+	x := &writer{opt: opt, ignore: parseRules(opt.Ignore), ctx: ctx.Err, tar: tar.NewWriter(z), buf: make([]byte, copyBytes), links: map[fsys.Inode]string{}}
 	x.result.Skipped = []v1.Skipped{}
 	err = x.root(root)
 	for _, end := range []func() error{x.tar.Close, z.Close, out.report} {
@@ -117,11 +118,11 @@ type writer struct {
 	result v1.Snapshot
 	buf    []byte
 
-	read      int64            // bytes of files
-	apparent  int64            // as Bounds.Apparent counts
-	matching  time.Duration    // as Bounds.Matching counts
-	links     map[inode]string // paths of files that have several links
-	nameBytes int64            // memory of links, and of the names of the folders from the root to the current one
+	read      int64                 // bytes of files
+	apparent  int64                 // as Bounds.Apparent counts
+	matching  time.Duration         // as Bounds.Matching counts
+	links     map[fsys.Inode]string // paths of files that have several links
+	nameBytes int64                 // memory of links, and of the names of the folders from the root to the current one
 }
 
 func (x *writer) root(root *os.Root) error {
@@ -164,7 +165,7 @@ func (x *writer) names(dir *os.Root) (names []string, err error) {
 		if err := x.ctx(); err != nil {
 			return nil, err
 		}
-		some, err := f.Readdirnames(readNames)
+		some, err := f.Readdirnames(fsys.NamesAtOnce)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -251,7 +252,7 @@ func (x *writer) appear(n int64) error {
 }
 
 func (x *writer) subfolder(dir *os.Root, name, p string, info fs.FileInfo, depth int) error {
-	sub, err := openFolder(dir, name, info)
+	sub, err := fsys.Enter(dir, name, info)
 	if err != nil {
 		return x.skipFailed(p, err)
 	}
@@ -271,12 +272,12 @@ func (x *writer) symlink(dir *os.Root, name, p string, info fs.FileInfo) error {
 
 // file adds a regular file, or a hard link to one that was added before.
 func (x *writer) file(dir *os.Root, name, p string, info fs.FileInfo) error {
-	if to := x.links[inodeOf(info)]; to != "" {
+	if to := x.links[fsys.InodeOf(info)]; to != "" {
 		h := newHeader(p, tar.TypeLink, info)
 		h.Linkname = to
 		return x.add(h, 0)
 	}
-	f, err := openRegular(dir, name)
+	f, err := fsys.OpenRegular(dir, name, os.O_RDONLY)
 	if err != nil {
 		return x.skipFailed(p, err)
 	}
@@ -303,7 +304,7 @@ func (x *writer) file(dir *os.Root, name, p string, info fs.FileInfo) error {
 		return x.skipFailed(p, failed)
 	case err != nil:
 		return x.skipFailed(p, err)
-	case failed != nil || after.Size() != info.Size() || stat(after).Ctim != stat(info).Ctim:
+	case failed != nil || after.Size() != info.Size() || fsys.Stat(after).Ctim != fsys.Stat(info).Ctim:
 		x.skip(p, v1.SkippedChanged)
 	}
 	return nil
@@ -338,13 +339,11 @@ func (x *writer) content(f *os.File, size int64) (failed, err error) {
 	return failed, nil
 }
 
-func inodeOf(info fs.FileInfo) inode { return inode{stat(info).Dev, stat(info).Ino} }
-
 // link records the path of a file that has several links. Beyond NameBytes its other
 // links become files of their own.
 func (x *writer) link(info fs.FileInfo, p string) {
-	if n := linkOverhead + int64(len(p)); stat(info).Nlink > 1 && x.nameBytes+n <= x.opt.NameBytes {
-		x.links[inodeOf(info)] = p
+	if n := linkOverhead + int64(len(p)); fsys.Stat(info).Nlink > 1 && x.nameBytes+n <= x.opt.NameBytes {
+		x.links[fsys.InodeOf(info)] = p
 		x.nameBytes += n
 	}
 }
