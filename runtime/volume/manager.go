@@ -61,9 +61,8 @@ type Manager struct {
 	projects *projects // nil: limits are soft, because of softErr
 	softErr  error
 
-	run     string // begins the temporary names in use; an earlier run had another one
-	space   *Space
-	changes *changes
+	run   string // begins the temporary names in use; an earlier run had another one
+	space *Space
 
 	mu      sync.Mutex
 	opened  map[*openedFile]bool // by InPlace
@@ -82,7 +81,7 @@ func (m *Manager) of(id string) *state {
 	defer m.mu.Unlock()
 	s := m.volumes[id]
 	if s == nil {
-		s = &state{newGate(), newQuota(func() { m.changes.add(id) })}
+		s = &state{newGate(), new(quota)}
 		m.volumes[id] = s
 	}
 	return s
@@ -105,8 +104,7 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
-	m := &Manager{base: base, opt: opt, run: randomName("") + "-", volumes: map[string]*state{},
-		changes: newChanges(), opened: map[*openedFile]bool{}}
+	m := &Manager{base: base, opt: opt, run: randomName("") + "-", volumes: map[string]*state{}, opened: map[*openedFile]bool{}}
 	m.softErr = errors.New("storage.hard_limit is off")
 	if opt.HardLimit {
 		m.projects, m.softErr = openProjects(base)

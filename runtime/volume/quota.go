@@ -32,12 +32,8 @@ type quota struct {
 
 	unmeasured string // why the last scan measured a part only; empty if it measured all
 
-	changed func() // called without mu held
+	changed bool // since takeChanged was called last
 }
-
-// newQuota returns a quota without a limit and without usage. It calls changed after
-// each Add.
-func newQuota(changed func()) *quota { return &quota{changed: changed} }
 
 // SetLimit sets the limit in bytes; 0 means none. last is the usage that was stored
 // before a restart; it counts until the first scan.
@@ -82,9 +78,18 @@ func (q *quota) Unmeasured() string {
 // Add adds n bytes that an operation created, or removes them if n is negative.
 func (q *quota) Add(n int64) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.used += n
-	q.mu.Unlock()
-	q.changed()
+	q.changed = true
+}
+
+// takeChanged reports whether Add was called since the last call.
+func (q *quota) takeChanged() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	changed := q.changed
+	q.changed = false
+	return changed
 }
 
 // Fits returns v1.ErrSizeLimit if n more bytes exceed the limit.

@@ -12,8 +12,7 @@ import (
 )
 
 func TestQuota(t *testing.T) {
-	changes := 0
-	q := newQuota(func() { changes++ })
+	q := new(quota)
 	require.NoError(t, q.Fits(1<<40), "without a limit everything fits")
 
 	q.SetLimit(100, v1.Usage{Bytes: 60, Files: 3})
@@ -23,20 +22,24 @@ func TestQuota(t *testing.T) {
 	require.NoError(t, q.Fits(40))
 	require.ErrorIs(t, q.Fits(41), v1.ErrSizeLimit)
 
+	require.False(t, q.takeChanged())
 	q.Add(-20)
+	require.True(t, q.takeChanged())
+	require.False(t, q.takeChanged(), "it is reported once")
 	require.NoError(t, q.Fits(60))
 	q.Add(-100)
+	require.True(t, q.takeChanged())
 	require.Zero(t, q.Used().Bytes, "it is never negative")
 	q.SetUsed(v1.Usage{Bytes: 100, Files: 1}, "")
 	require.ErrorIs(t, q.Fits(1), v1.ErrSizeLimit)
 	q.SetLimit(-1, v1.Usage{})
 	require.Zero(t, q.Limit())
 	require.NoError(t, q.Fits(1))
-	require.Equal(t, 2, changes, "an Add is a change, a scan is none")
+	require.False(t, q.takeChanged(), "an Add is a change, a scan is none")
 }
 
 func TestReservation(t *testing.T) {
-	q := newQuota(func() {})
+	q := new(quota)
 	q.SetLimit(100, v1.Usage{Bytes: 50})
 	first, second := &reservation{quota: q}, &reservation{quota: q, credit: 30}
 	require.NoError(t, first.Grow(30))
@@ -57,7 +60,7 @@ func TestReservation(t *testing.T) {
 // A client names offsets and sizes up to 2^63-1.
 func TestSumsDoNotOverflow(t *testing.T) {
 	for _, limit := range []int64{0, 100, math.MaxInt64} {
-		q := newQuota(func() {})
+		q := new(quota)
 		q.SetLimit(limit, v1.Usage{Bytes: 50})
 		first, second := &reservation{quota: q}, &reservation{quota: q}
 		require.ErrorIs(t, first.Grow(math.MaxInt64), v1.ErrSizeLimit)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -207,51 +206,31 @@ func (m *Manager) Unmeasured(id string) string { return m.of(id).quota.Unmeasure
 // gatherTime is how long Changed collects changes before it reports them.
 const gatherTime = time.Second
 
-// changes holds the volumes whose usage changed since take was called last.
-type changes struct {
-	mu   sync.Mutex
-	ids  map[string]bool
-	wake chan struct{} // has room for one value
-}
-
-func newChanges() *changes { return &changes{ids: map[string]bool{}, wake: make(chan struct{}, 1)} }
-
-func (c *changes) add(id string) {
-	c.mu.Lock()
-	c.ids[id] = true
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (c *changes) take() map[string]bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ids := c.ids
-	c.ids = map[string]bool{}
-	return ids
-}
-
 // Changed calls notify for each volume whose usage changed, within about a second
 // of the change, until ctx ends. Only one goroutine may call it at a time.
 func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
+	tick := time.NewTicker(gatherTime)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-m.changes.wake:
+		case <-tick.C:
 		}
-		wait := time.NewTimer(gatherTime)
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return nil
-		case <-wait.C:
-		}
-		for id := range m.changes.take() {
+		for _, id := range m.takeChanged() {
 			notify(id)
 		}
 	}
+}
+
+// takeChanged returns the volumes whose usage changed since the last call.
+func (m *Manager) takeChanged() (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, s := range m.volumes {
+		if s.quota.takeChanged() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

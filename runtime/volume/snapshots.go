@@ -161,7 +161,7 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 	_ = x.vol.drain(ctx)
 	x.temp.close()
 	if _, err := m.Scan(ctx, id); err == nil {
-		m.changes.add(id)
+		x.vol.quota.Add(0) // Changed reports it
 	}
 	return nil
 }
