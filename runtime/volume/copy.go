@@ -102,16 +102,13 @@ func (c *copier) tree(from *fsys.Folder, up string, info fs.FileInfo, to *fsys.F
 	if err != nil {
 		return err
 	}
-	return c.owner.finishFolder(made, to, as, info.Mode(), info.ModTime())
+	return c.owner.finishFolder(made, info.Mode().Perm(), info.ModTime())
 }
 
-// finishFolder sets the owner, the mode and the time of the folder f, the entry name of in. It comes
-// last because new entries change a folder's time.
-func (o owner) finishFolder(f, in *fsys.Folder, name string, mode fs.FileMode, changed time.Time) error {
-	if err := o.finish(f.File, mode.Perm()); err != nil || changed.IsZero() {
-		return err
-	}
-	return in.SetTime(name, changed)
+// finishFolder sets the owner, the mode and the time of the folder f. It comes last because new entries
+// change a folder's time.
+func (o owner) finishFolder(f *fsys.Folder, mode fs.FileMode, changed time.Time) error {
+	return errors.Join(o.finish(f.File, mode), f.Chtimes(root, time.Time{}, changed))
 }
 
 // add copies one entry, and what is below it, to the entry as of a folder.

@@ -73,12 +73,13 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 		return err
 	}
 	defer stage.Close()
-	u := &extractor{temp: x, dest: dest, stage: stage}
-	if u.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
-		defer u.there.Close()
+	top := extracted{Folder: stage, owner: x.owner}
+	if top.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
+		defer top.there.Close()
 	}
+	u := &extractor{temp: x, dest: dest, at: []extracted{top}}
 	err = extract(u)
-	if err := errors.Join(err, u.leave(0)); err != nil {
+	if err := errors.Join(err, u.leave(1)); err != nil {
 		return err
 	}
 	freed, err := commitInto(vol, x, stage, dest)
@@ -93,9 +94,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 // archive.Destination.
 type extractor struct {
 	*temp
-	dest    string // final folder, from the volume's root
-	stage   *fsys.Folder
-	there   *os.Root    // the folder dest; nil: it is missing
+	dest    string      // final folder, from the volume's root
 	at      []extracted // the folders from the temporary one to that of the current entry
 	entered int         // folders, again and again
 }
@@ -110,29 +109,13 @@ type extracted struct {
 	there *os.Root // the volume's folder of this path, to which the entries are moved; nil: it has none
 }
 
-// folder returns the folder of the current entry.
-func (u *extractor) folder() *fsys.Folder {
-	if len(u.at) == 0 {
-		return u.stage
-	}
-	return u.at[len(u.at)-1].Folder
-}
-
-// own returns the owner of new entries of the current folder.
-func (u *extractor) own() owner {
-	if len(u.at) == 0 {
-		return u.owner
-	}
-	return u.at[len(u.at)-1].owner
-}
+// last returns the folder of the current entry.
+func (u *extractor) last() *extracted { return &u.at[len(u.at)-1] }
 
 // counterpart opens the volume's folder to which the entries of the folder name are moved, and
 // describes it. It returns nil if the volume has none.
 func (u *extractor) counterpart(name string) (*os.Root, fs.FileInfo) {
-	up := u.there
-	if len(u.at) > 0 {
-		up = u.at[len(u.at)-1].there
-	}
+	up := u.last().there
 	if up == nil {
 		return nil, nil
 	}
@@ -158,7 +141,7 @@ func (u *extractor) Add(e archive.Entry) error {
 	if err := u.enter(path.Dir(e.Name)); err != nil {
 		return err
 	}
-	in, base := u.folder(), path.Base(e.Name)
+	in, base := u.last().Folder, path.Base(e.Name)
 	if err := removeEarlier(in, base, e.Name); err != nil {
 		return err
 	}
@@ -197,7 +180,7 @@ func (u *extractor) addFolder(e archive.Entry) error {
 	if err := u.enter(e.Name); err != nil {
 		return err
 	}
-	last := &u.at[len(u.at)-1]
+	last := u.last()
 	last.mode, last.time = e.Mode, e.Time
 	return nil
 }
@@ -211,10 +194,10 @@ func (u *extractor) enter(dir string) error {
 		parts = strings.Split(dir, "/")
 	}
 	same := 0
-	for same < len(parts) && same < len(u.at) && u.at[same].name == parts[same] {
+	for same < len(parts) && same+1 < len(u.at) && u.at[same+1].name == parts[same] {
 		same++
 	}
-	if err := u.leave(same); err != nil {
+	if err := u.leave(same + 1); err != nil {
 		return err
 	}
 	for i := same; i < len(parts); i++ {
@@ -231,10 +214,11 @@ func (u *extractor) down(name, full string) error {
 		return v1.Errorf(v1.SizeLimit, "Archive enters folders more than %d times: sort its entries by folder", u.vol.m.opt.Limits.Entries)
 	}
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
-	info, err := u.folder().Lstat(name)
+	in := u.last()
+	info, err := in.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := errors.Join(u.Grow(blockBytes), u.folder().Mkdir(name, 0o700)); err != nil {
+		if err := errors.Join(u.Grow(blockBytes), in.Mkdir(name, 0o700)); err != nil {
 			return err
 		}
 	case err != nil:
@@ -246,11 +230,11 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode(), info.ModTime()
 	}
-	f, err := fsys.OpenFolder(u.folder().Root, name)
+	f, err := fsys.OpenFolder(in.Root, name)
 	if err != nil {
 		return err
 	}
-	o := u.own()
+	o := in.owner
 	there, found := u.counterpart(name)
 	if there != nil {
 		o = ownerOf(found)
@@ -259,13 +243,13 @@ func (u *extractor) down(name, full string) error {
 	return nil
 }
 
-// leave leaves folders until the depth is n.
+// leave leaves folders until n are open.
 func (u *extractor) leave(n int) (err error) {
 	for len(u.at) > n {
-		last := u.at[len(u.at)-1]
+		last := u.last()
 		u.at = u.at[:len(u.at)-1]
 		if err == nil {
-			err = last.owner.finishFolder(last.Folder, u.folder(), last.name, last.mode, last.time)
+			err = last.owner.finishFolder(last.Folder, last.mode.Perm(), last.time)
 		}
 		last.Close()
 		if last.there != nil {
@@ -284,14 +268,14 @@ func (u *extractor) link(in *fsys.Folder, base string, e archive.Entry) error {
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
-	return u.newLink(in, base, e.Target, u.own())
+	return u.newLink(in, base, e.Target, u.last().owner)
 }
 
 // hardLink links to a file that was extracted before, and to nothing else. It skips a link to a
 // symbolic link.
 func (u *extractor) hardLink(in *fsys.Folder, base string, e archive.Entry) error {
 	dir, first := split(e.Target)
-	from, err := fsys.OpenFolder(u.stage.Root, dir)
+	from, err := fsys.OpenFolder(u.at[0].Root, dir)
 	if err == nil {
 		defer from.Close()
 		var info fs.FileInfo
@@ -319,7 +303,7 @@ func (u *extractor) file(in *fsys.Folder, base string, e archive.Entry) error {
 	if err := u.writeContent(f, e.Content, true); err != nil {
 		return err
 	}
-	if err := errors.Join(u.own().finish(f, e.Mode.Perm()), f.Close()); err != nil {
+	if err := errors.Join(u.last().owner.finish(f, e.Mode.Perm()), f.Close()); err != nil {
 		return err
 	}
 	if e.Time.IsZero() {

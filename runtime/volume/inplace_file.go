@@ -39,31 +39,21 @@ func (n InPlace) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (
 // removed the file meanwhile.
 const createTries = 3
 
-// openInPlace creates the file first, if it may: most files that clients open for writing are
-// new.
+// openInPlace opens the file that p leads to, or creates it, if it may.
 func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, err error) {
-	if !mode.Create {
-		return openExisting(vol, p, mode)
-	}
-	full := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check())
-	place := p // of the new file
 	for range createTries {
-		if full == nil {
-			if h, err = createInPlace(vol, place, mode); !errors.Is(err, fs.ErrExist) {
-				return h, err
-			}
-		}
-		if h, err = openExisting(vol, p, mode); !errors.Is(err, fs.ErrNotExist) {
+		if h, err = openExisting(vol, p, mode); !mode.Create || !errors.Is(err, fs.ErrNotExist) {
 			return h, err
 		}
-		if full != nil {
-			return nil, full
+		place, failed := vol.follow(p) // of the new file
+		if failed = errors.Join(failed, vol.quota.Fits(blockBytes), vol.space.Check()); failed != nil {
+			return nil, failed
 		}
-		if mode.Exclusive { // a link without a target
+		if mode.Exclusive && place != p { // a link without a target
 			return nil, exists(p)
 		}
-		if place, err = vol.follow(p); err != nil {
-			return nil, err
+		if h, err = createInPlace(vol, place, mode); !errors.Is(err, fs.ErrExist) {
+			return h, err
 		}
 	}
 	return nil, err

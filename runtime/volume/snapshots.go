@@ -283,8 +283,5 @@ func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, level int) 
 	if err != nil {
 		return err
 	}
-	if err := ownerOf(info).finish(to.File, info.Mode()&^fs.ModeType); err != nil {
-		return err
-	}
-	return to.Chtimes(root, time.Time{}, info.ModTime())
+	return ownerOf(info).finishFolder(to, info.Mode()&^fs.ModeType, info.ModTime())
 }
