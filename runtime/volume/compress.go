@@ -123,26 +123,21 @@ func (p *compressor) run(out *v1.Archive) error {
 		return err
 	}
 	defer x.close()
-	f, err := x.create(newFileMode)
+	err = x.write(newFileMode, func(f *os.File) (err error) {
+		w := &reservedFile{file: f, temp: x}
+		if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
+			return err
+		}
+		err = p.addAll(dir)
+		if closed := p.archive.Close(); err == nil {
+			err = closed
+		}
+		out.Size, out.Skipped = w.size, p.skipped
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	w := &reservedFile{file: f, temp: x}
-	if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
-		return err
-	}
-	err = p.addAll(dir)
-	if closed := p.archive.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
-		return err
-	}
-	out.Size, out.Skipped = w.size, p.skipped
 	return x.publish(p.out)
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -89,19 +88,6 @@ func (vol *openVolume) newTempFor(dir string) (*temp, error) {
 
 // newFileMode is the mode of a file that replaces no other.
 const newFileMode fs.FileMode = 0o644
-
-// create creates the entry as a file.
-func (x *temp) create(mode fs.FileMode) (*os.File, error) {
-	f, err := x.in.CreateNew(x.name)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.owner.finish(f, mode); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
 
 // mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*fsys.Folder, error) {

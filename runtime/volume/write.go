@@ -75,47 +75,34 @@ func (vol *openVolume) replace(dst *fsys.Folder, base string, old fs.FileInfo, c
 		return err
 	}
 	defer x.close()
-	made, err := x.write(mode, content)
-	var freed int64
-	if err == nil {
-		freed = occupied(dst, base)
-		err = x.in.RenameTo(x.name, dst, base, 0)
-	}
-	if err != nil {
+	if err := x.write(mode, func(f *os.File) error { return x.writeContent(f, content, false) }); err != nil {
 		return err
 	}
-	vol.quota.Add(made - freed)
+	var freed int64 // others may have replaced or removed the old file, and counted that, since the write began
+	if info, err := dst.Lstat(base); err == nil {
+		freed = onDisk(info)
+	}
+	if err := x.in.RenameTo(x.name, dst, base, 0); err != nil {
+		return err
+	}
+	vol.quota.Add(x.Bytes() - freed)
 	return dst.Sync()
 }
 
-// occupied returns the bytes on disk of base now. Others may have replaced or
-// removed it, and counted that, since the write began.
-func occupied(dst *fsys.Folder, base string) int64 {
-	info, err := dst.Lstat(base)
+// write creates the entry as a durable file, whose content fill writes.
+func (x *temp) write(mode fs.FileMode, fill func(f *os.File) error) error {
+	f, err := x.in.CreateNew(x.name)
 	if err != nil {
-		return 0
-	}
-	return onDisk(info)
-}
-
-// write creates the entry as a durable file with content, and returns its bytes on disk.
-func (x *temp) write(mode fs.FileMode, content io.Reader) (int64, error) {
-	f, err := x.create(mode)
-	if err != nil {
-		return 0, err
+		return err
 	}
 	defer f.Close()
-	if err := x.writeContent(f, content, false); err != nil {
-		return 0, err
+	if err := x.owner.finish(f, mode); err != nil {
+		return err
 	}
-	if err := f.Sync(); err != nil {
-		return 0, err
+	if err := fill(f); err != nil {
+		return err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return onDisk(info), f.Close()
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // writeContent writes content to the new file f of the entry, until content or the operation ends.
