@@ -202,22 +202,29 @@ func (f Files) Delete(ctx context.Context, id, p string) error {
 	if err != nil {
 		return err
 	}
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return vol.delete(ctx, p) })
+	return f.withFolder(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error { return vol.delete(ctx, dir, base) })
 }
 
-func (vol *openVolume) delete(ctx context.Context, p string) error {
-	dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
+// withFolder is withVolume, and opens the folder of p. base is the name in it.
+func (f Files) withFolder(ctx context.Context, id, p string, do func(vol *openVolume, dir *fsys.Folder, base string) error) error {
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
+		dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		return do(vol, dir, path.Base(p))
+	})
+}
+
+func (vol *openVolume) delete(ctx context.Context, dir *fsys.Folder, base string) error {
 	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	gone := randomName(removedPrefix)
-	if err := dir.RenameNew(path.Base(p), in, gone); err != nil {
+	if err := dir.RenameNew(base, in, gone); err != nil {
 		return err
 	}
 	freed, err := removeTree(ctx, in, gone)
@@ -235,25 +242,16 @@ func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error 
 	if mode != mode.Perm() {
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
+	return f.withFolder(ctx, id, p, func(_ *openVolume, dir *fsys.Folder, base string) error {
+		info, err := dir.Lstat(base)
 		if err != nil {
 			return err
 		}
-		defer dir.Close()
-		return chmod(dir.Root, path.Base(p), mode)
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return v1.ErrInvalidPath
+		}
+		return dir.Chmod(base, mode)
 	})
-}
-
-func chmod(dir *os.Root, name string, mode fs.FileMode) error {
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return err
-	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return v1.ErrInvalidPath
-	}
-	return dir.Chmod(name, mode)
 }
 
 // owner is the user and the group of an entry. A new entry gets that of its folder, and a file that

@@ -149,20 +149,13 @@ func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 	})
 }
 
-// change opens the folder of p, and calls do with it and the name in it.
+// change is withFolder of an entry.
 func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *fsys.Folder, base string) error) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
-	return n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
-		if err != nil {
-			return err
-		}
-		defer dir.Close()
-		return do(vol, dir, path.Base(p))
-	})
+	return n.files.withFolder(ctx, id, p, do)
 }
 
 // Remove removes the entry at p, which must not be a folder.
