@@ -244,7 +244,9 @@ func (p *compressor) file(it entry) error {
 	if p.holes += holes; p.holes > p.vol.m.opt.Limits.HoleBytes {
 		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.path())))
 	}
-	e.Content = &exactReader{file: f, ctxErr: p.vol.ctxErr, size: info.Size()}
+	// A file that shrinks meanwhile ends with zeros, and one that grows is cut.
+	content := io.MultiReader(io.NewSectionReader(f, 0, info.Size()), zeros{})
+	e.Content = operationReader{io.LimitReader(content, info.Size()), p.vol}
 	return p.archive.Add(e)
 }
 
@@ -314,27 +316,11 @@ func (p *compressor) holesOf(file *os.File, info fs.FileInfo) (holes int64, err 
 	return min(holes, max(0, info.Size()-allocated(info))), err
 }
 
-// exactReader reads a number of bytes from a file: one that shrinks meanwhile ends with zeros, and
-// one that grows is cut.
-type exactReader struct {
-	file      *os.File
-	ctxErr    func() error
-	pos, size int64
-}
+// zeros replace what a file does not have any more.
+type zeros struct{}
 
-func (r *exactReader) Read(p []byte) (int, error) {
-	if err := r.ctxErr(); err != nil {
-		return 0, err
-	}
-	if r.pos >= r.size {
-		return 0, io.EOF
-	}
-	p = p[:min(int64(len(p)), r.size-r.pos)]
-	n, err := r.file.ReadAt(p, r.pos)
-	if errors.Is(err, io.EOF) {
-		clear(p[n:])
-		n, err = len(p), nil
-	}
-	r.pos += int64(n)
-	return n, err
+// Read implements io.Reader.
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
