@@ -24,42 +24,40 @@ type InPlace struct{ files Files }
 // InPlace returns the operations in place on the same volumes.
 func (f Files) InPlace() InPlace { return InPlace{f} }
 
+// inspect opens a volume to read, and returns what do returns for the path p.
+func inspect[T any](ctx context.Context, f Files, id, p string, do func(vol *openVolume, p string) (T, error)) (found T, err error) {
+	if p, err = clean(p); err != nil {
+		return found, err
+	}
+	err = f.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
+		found, err = do(vol, p)
+		return err
+	})
+	return found, err
+}
+
 // Stat describes the entry that p leads to, through links that stay in the volume.
-func (n InPlace) Stat(ctx context.Context, id, p string) (info fs.FileInfo, err error) {
-	return n.describe(ctx, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Stat(p) })
+func (n InPlace) Stat(ctx context.Context, id, p string) (fs.FileInfo, error) {
+	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Stat(p) })
 }
 
 // Lstat describes the entry at p, which may be a link.
 func (n InPlace) Lstat(ctx context.Context, id, p string) (fs.FileInfo, error) {
-	return n.describe(ctx, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Lstat(p) })
-}
-
-func (n InPlace) describe(ctx context.Context, id, p string, stat func(*openVolume, string) (fs.FileInfo, error)) (info fs.FileInfo, err error) {
-	p, err = clean(p)
-	if err != nil {
-		return nil, err
-	}
-	err = n.files.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
-		info, err = stat(vol, p)
-		return err
-	})
-	return info, err
+	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Lstat(p) })
 }
 
 // Readlink returns the target of the link at p, which may be outside the volume.
-func (n InPlace) Readlink(ctx context.Context, id, p string) (target string, err error) {
-	p, err = cleanEntry(p)
-	if err != nil {
-		return "", err
-	}
-	err = n.files.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
-		target, err = vol.root.Readlink(p)
-		if errors.Is(err, syscall.EINVAL) {
-			return v1.Errorf(v1.InvalidRequest, "Not a link: %s", v1.EscapePath(p))
+func (n InPlace) Readlink(ctx context.Context, id, p string) (string, error) {
+	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (string, error) {
+		if p == root {
+			return "", v1.ErrInvalidPath
 		}
-		return err
+		target, err := vol.root.Readlink(p)
+		if errors.Is(err, syscall.EINVAL) {
+			return "", v1.Errorf(v1.InvalidRequest, "Not a link: %s", v1.EscapePath(p))
+		}
+		return target, err
 	})
-	return target, err
 }
 
 // openedFolder is a v1.FolderHandle.
@@ -70,19 +68,13 @@ type openedFolder struct {
 
 // OpenFolder opens the folder p to list it.
 func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle, error) {
-	p, err := clean(p)
-	if err != nil {
-		return nil, err
-	}
-	var f *fsys.Folder
-	err = n.files.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
-		f, err = fsys.OpenFolder(vol.root, p)
-		return err
+	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (v1.FolderHandle, error) {
+		f, err := fsys.OpenFolder(vol.root, p)
+		if err != nil {
+			return nil, err
+		}
+		return &openedFolder{Folder: f}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &openedFolder{Folder: f}, nil
 }
 
 // Next skips entries that were removed since their name was read.
@@ -108,12 +100,8 @@ func (f *openedFolder) Next() (fs.FileInfo, error) {
 }
 
 // Space returns the space of a volume.
-func (n InPlace) Space(ctx context.Context, id string) (space v1.VolumeSpace, err error) {
-	err = n.files.readVolume(ctx, id, root, func(vol *openVolume) (err error) {
-		space, err = spaceLeft(vol)
-		return err
-	})
-	return space, err
+func (n InPlace) Space(ctx context.Context, id string) (v1.VolumeSpace, error) {
+	return inspect(ctx, n.files, id, root, func(vol *openVolume, _ string) (v1.VolumeSpace, error) { return spaceLeft(vol) })
 }
 
 func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {

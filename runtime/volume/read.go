@@ -61,12 +61,7 @@ func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []v1.FileEntry
-	err = f.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
-		list, err = vol.list(p)
-		return err
-	})
-	return list, err
+	return inspect(ctx, f, id, p, (*openVolume).list)
 }
 
 // entryOverhead is the memory of an entry of a list besides its name, in bytes.
