@@ -34,11 +34,17 @@ func (vol *openVolume) copy(src, dst string) error {
 	if err != nil {
 		return refuse(src, err)
 	}
-	info, err := vol.root.Lstat(src)
+	up, base := split(src)
+	in, err := fsys.OpenFolder(vol.root, up)
 	if err != nil {
 		return refuse(src, err)
 	}
-	if err := notIntoItself(info, src, dst, "copy"); err != nil {
+	defer in.Close()
+	e, err := lookup(in, up+"/", base)
+	if err != nil {
+		return refuse(src, err)
+	}
+	if err := notIntoItself(e.info, src, dst, "copy"); err != nil {
 		return err
 	}
 	if _, err := vol.root.Lstat(dst); err == nil {
@@ -50,7 +56,15 @@ func (vol *openVolume) copy(src, dst string) error {
 	}
 	defer x.close()
 	c := copier{temp: x}
-	if err := c.run(src); err != nil {
+	switch e.info.Mode().Type() {
+	case fs.ModeDir:
+		c.entries = -1 // it is none of its own
+	case 0, fs.ModeSymlink:
+		c.single = true
+	default:
+		return notAFile(src)
+	}
+	if err := c.add(e, x.in, x.name, 0); err != nil {
 		return refuse(src, err)
 	}
 	return x.publish(dst)
@@ -61,29 +75,6 @@ type copier struct {
 	*temp
 	single  bool // the source is one file
 	entries int
-}
-
-// run copies src, a path from the volume's root.
-func (c *copier) run(src string) error {
-	dir, base := split(src)
-	in, err := fsys.OpenFolder(c.vol.root, dir)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	e, err := lookup(in, dir+"/", base)
-	if err != nil {
-		return err
-	}
-	switch e.info.Mode().Type() {
-	case fs.ModeDir:
-		c.entries-- // it is none of its own
-	case 0, fs.ModeSymlink:
-		c.single = true
-	default:
-		return notAFile(src)
-	}
-	return c.add(e, c.in, c.name, 0)
 }
 
 // tree copies the folder from, whose path is up and which info describes, to the entry as of to.
