@@ -58,6 +58,7 @@ type Engine struct {
 	usage     usageCache
 	ready     readyNodes
 	followers followers
+	starting  sync.Map // names of pods to the UIDs of those whose start was in progress when Inspect saw them last
 
 	keeperLock   sync.Mutex // held while the keeper is copied
 	keeperFolder string     // of the claim; empty: it was not copied yet

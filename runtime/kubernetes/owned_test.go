@@ -147,3 +147,32 @@ func TestListHasPages(t *testing.T) {
 	}
 	require.Equal(t, []string{"c0", "c1", "c2"}, names)
 }
+
+// TestShortRunStartsOnce: a run that ended after Inspect saw its start, and before Start, is not
+// started again. One whose end was seen is.
+func TestShortRunStartsOnce(t *testing.T) {
+	c, spec := testEngine(), testSpec()
+	spec.Mounts = nil
+	pod, err := c.build(spec, resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
+	require.NoError(t, err)
+	pod.UID, pod.Spec.SchedulingGates = "1", nil
+	var deleted []string
+	e := against(t, c, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			answerJSON(w, http.StatusOK, pod)
+			return
+		}
+		deleted = append(deleted, r.Method)
+		answerFailure(w, http.StatusForbidden, meta.StatusReasonForbidden)
+	})
+	s, err := e.Inspect(t.Context(), spec.Name)
+	require.NoError(t, err)
+	require.True(t, s.Starting)
+	pod.Status.ContainerStatuses = []core1.ContainerStatus{{Name: serverContainer, State: core1.ContainerState{Terminated: &core1.ContainerStateTerminated{}}}}
+	require.NoError(t, e.Start(t.Context(), spec.Name))
+	require.Empty(t, deleted)
+	_, err = e.Inspect(t.Context(), spec.Name)
+	require.NoError(t, err)
+	require.Error(t, e.Start(t.Context(), spec.Name))
+	require.Equal(t, []string{http.MethodDelete}, deleted)
+}

@@ -36,6 +36,8 @@ func (e *Engine) start(ctx context.Context, pod *core1.Pod, r record) (err error
 	switch {
 	case running(pod):
 		return nil
+	case ended(pod) && ran(pod) && e.wasStarting(pod): // the run was shorter than the time since Inspect
+		return e.startResult(ctx, pod, r)
 	case ended(pod):
 		if err := e.prepare(ctx, pod, r); err != nil {
 			return err
@@ -71,6 +73,12 @@ func (e *Engine) start(ctx context.Context, pod *core1.Pod, r record) (err error
 		return err
 	}
 	return e.startResult(ctx, pod, r)
+}
+
+// wasStarting reports whether the start of a pod was in progress when Inspect saw it last.
+func (e *Engine) wasStarting(pod *core1.Pod) bool {
+	uid, _ := e.starting.Load(pod.Name)
+	return uid == pod.UID
 }
 
 // startResult returns the result of the start of a pod. A pod that cannot start is replaced by one

@@ -13,11 +13,17 @@ import (
 )
 
 // Inspect returns the state of n. With ErrLost it is the last one that the node of n reported.
+// Start does not start a run again that Inspect has not reported.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
 	err = e.do(ctx, quick, "inspect", describe(n), func(ctx context.Context) error {
 		pod, r, err := e.observe(ctx, e.podName(n))
 		if pod != nil {
 			s = state(pod, r)
+		}
+		if s.Starting {
+			e.starting.Store(pod.Name, pod.UID)
+		} else {
+			e.starting.Delete(e.podName(n))
 		}
 		return err
 	})
