@@ -46,7 +46,8 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 const exitLimit = 5 * time.Second
 
 // signal has the keeper in the container of a pod send a signal. If the container exits by it, that may
-// kill this keeper too, before it could report that it has sent the signal.
+// kill this keeper too, before it could report that it has sent the signal. A busy kubelet reports an exit
+// seconds after it refuses an exec because of it.
 func (e *Engine) signal(ctx context.Context, pod *core1.Pod, name string, group bool) error {
 	command := []string{keeperPath, "signal"}
 	if group {
@@ -55,7 +56,8 @@ func (e *Engine) signal(ctx context.Context, pod *core1.Pod, name string, group 
 	var out bytes.Buffer
 	options := &core1.PodExecOptions{Container: serverContainer, Command: append(command, name), Stdout: true, Stderr: true}
 	err := e.stream(ctx, pod, "exec", options, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
-	if exit := new(exec.CodeExitError); errors.As(err, exit) && exit.Code == killed {
+	exit := new(exec.CodeExitError)
+	if errors.As(err, exit) && exit.Code == killed || errors.Is(attachError(ctx, err), runtime.ErrNotRunning) {
 		limited, cancel := context.WithTimeout(ctx, exitLimit)
 		defer cancel()
 		if e.await(limited, pod, func(now *core1.Pod) (bool, error) { return now == nil || !running(now), nil }) == nil {
