@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	v1 "berth/api/v1"
 	"berth/runtime/volume/fsys"
 )
@@ -105,13 +103,8 @@ func (n InPlace) Space(ctx context.Context, id string) (v1.VolumeSpace, error) {
 }
 
 func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
-	top, err := vol.top()
+	st, err := vol.statfs()
 	if err != nil {
-		return v1.VolumeSpace{}, err
-	}
-	defer top.Close()
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(top.File.Fd()), &st); err != nil {
 		return v1.VolumeSpace{}, err
 	}
 	used := vol.quota.Used()
@@ -207,13 +200,19 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 			return refuse(src, err)
 		}
 		defer from.Close()
-		if _, err := from.Lstat(path.Base(src)); err != nil {
+		name := path.Base(src)
+		moved, err := from.Lstat(name)
+		if err != nil {
 			return refuse(src, err)
 		}
 		if !replace {
-			err = from.RenameNew(path.Base(src), to, base)
+			err = from.RenameNew(name, to, base)
 		} else {
-			err = renameOver(vol, from, path.Base(src), to, base)
+			replaced, missing := to.Lstat(base)
+			err = from.RenameTo(name, to, base, 0)
+			if err == nil && missing == nil && fsys.InodeOf(replaced) != fsys.InodeOf(moved) {
+				countRemoved(vol, replaced)
+			}
 		}
 		switch {
 		case errors.Is(err, syscall.EINVAL):
@@ -223,19 +222,6 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 		}
 		return err
 	})
-}
-
-func renameOver(vol *openVolume, from *fsys.Folder, old string, to *fsys.Folder, base string) error {
-	replaced, missing := to.Lstat(base)
-	moved, err := from.Lstat(old)
-	if err != nil {
-		return err
-	}
-	err = from.RenameTo(old, to, base, 0)
-	if err == nil && missing == nil && fsys.InodeOf(replaced) != fsys.InodeOf(moved) {
-		countRemoved(vol, replaced)
-	}
-	return err
 }
 
 // Symlink creates a link at p. Its target, from the folder of p, must stay in the

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/fsys"
@@ -362,6 +364,17 @@ func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume
 
 // top opens the root folder of the volume.
 func (vol *openVolume) top() (*fsys.Folder, error) { return fsys.OpenFolder(vol.root, root) }
+
+// statfs returns what the file system of the volume has.
+func (vol *openVolume) statfs() (st unix.Statfs_t, err error) {
+	top, err := vol.top()
+	if err != nil {
+		return st, err
+	}
+	defer top.Close()
+	err = unix.Fstatfs(int(top.File.Fd()), &st)
+	return st, os.NewSyscallError("statfs", err)
+}
 
 // syncDir makes the names in r durable.
 func syncDir(r *os.Root) error {

@@ -77,15 +77,11 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 // runBounded walks a volume with a limit of bytes, or none, for as many steps as the file
 // system of the volumes permits.
 func (s *scan) runBounded(limit int64) error {
-	top, err := s.vol.top()
+	st, err := s.vol.statfs()
 	if err != nil {
 		return err
 	}
-	s.maxSteps, err = stepsOf(top.File)
-	top.Close()
-	if err != nil {
-		return err
-	}
+	s.maxSteps = stepsOf(st)
 	if most := s.vol.m.opt.Limits.ScanSteps; most > 0 {
 		s.maxSteps = most
 	}
@@ -103,16 +99,12 @@ func (s *scan) runBounded(limit int64) error {
 
 // stepsOf returns how many names a scan reads at most: twice the inodes of the file system that
 // are in use now, and some for those that are made meanwhile.
-func stepsOf(top *os.File) (int64, error) {
+func stepsOf(st unix.Statfs_t) int64 {
 	const slack = 8 << 20
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(top.Fd()), &st); err != nil {
-		return 0, os.NewSyscallError("statfs", err)
-	}
 	if st.Files > st.Ffree {
-		return 2*int64(st.Files-st.Ffree) + slack, nil
+		return 2*int64(st.Files-st.Ffree) + slack
 	}
-	return v1.FilesLimit(int64(st.Blocks)*int64(st.Bsize)) + slack, nil // it does not count them
+	return v1.FilesLimit(int64(st.Blocks)*int64(st.Bsize)) + slack // it does not count them
 }
 
 // run walks the volume.

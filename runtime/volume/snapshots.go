@@ -33,7 +33,7 @@ func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.Sna
 		return v1.Snapshot{}, err
 	}
 	defer vol.close()
-	bounds, err := boundsOf(vol.root, vol.quota.Limit())
+	bounds, err := boundsOf(vol)
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
@@ -60,16 +60,12 @@ const matchingTime = 5 * time.Minute
 
 // boundsOf returns the bounds of a backup. The limit of a volume without one is the size of
 // its file system.
-func boundsOf(dir *os.Root, limit int64) (b backup.Bounds, err error) {
+func boundsOf(vol *openVolume) (b backup.Bounds, err error) {
+	limit := vol.quota.Limit()
 	if limit == 0 {
-		f, err := dir.Open(root)
+		st, err := vol.statfs()
 		if err != nil {
 			return b, err
-		}
-		defer f.Close()
-		var st unix.Statfs_t
-		if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
-			return b, os.NewSyscallError("statfs", err)
 		}
 		limit = int64(st.Blocks) * int64(st.Bsize)
 	}
