@@ -27,17 +27,18 @@ type beside struct {
 // BenchmarkBesideBackup compares the console of a container at 100 lines a second, and
 // the time of a start, beside a backup of another volume with those without any, in turn:
 // while other containers start, and while nothing else happens. The percentiles are those of
-// all turns together: one turn has about 250 lines.
+// all turns together: one turn has about 250 lines. The daemon has the weight of the service.
 func BenchmarkBesideBackup(b *testing.B) {
 	d := berthtest.Start(b, berthtest.Options{})
 	volume := d.Volume(b)
 	f, err := os.Create(filepath.Join(d.Data, "volumes", volume, "world"))
 	require.NoError(b, err)
-	_, err = io.CopyN(f, rand.Reader, 2<<30)
+	_, err = io.CopyN(f, rand.Reader, 6<<30)
 	require.NoError(b, err)
 	require.NoError(b, f.Close())
 	d.Started(b, "prints", spec(printer(100)))
 	d.Made(b, "starts", nil)
+	weigh(b, d.Pid())
 	l, events := listen(b, d, "prints"), d.Listen(b, "/ws")
 
 	var without, with beside
