@@ -200,7 +200,7 @@ func timeText(at time.Time) string {
 
 // LogContent writes the whole console that the daemon has kept, as it was printed.
 func (s Containers) LogContent(ctx context.Context, id string, to io.Writer) error {
-	content, err := Files(s).download(ctx, containerPath(id)+"/logs/content", ContentOptions{})
+	content, err := Files(s).download(ctx, containerPath(id)+"/logs/content")
 	if err != nil {
 		return err
 	}

@@ -1,18 +1,15 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 )
-
-// errChanged is the error of a download that continues with another file.
-var errChanged = errors.New("the file has changed since the download began")
 
 // watchdog cancels a transfer in which nothing is sent or received for a time.
 type watchdog struct {
@@ -54,73 +51,47 @@ func timeoutOr(ctx context.Context, err error) error {
 	return err
 }
 
-// Content is the content of a file. The caller closes it.
-type Content struct {
-	io.ReadCloser
-	Size int64  // bytes from the requested offset on; -1: unknown
-	ETag string // changes with each change of the file
+// Download opens the content of a file, which the caller closes. It may take any time in total: a
+// read fails if the daemon sends nothing for the client's timeout, and with io.ErrUnexpectedEOF if
+// the content is cut off.
+func (s Files) Download(ctx context.Context, volume, path string) (io.ReadCloser, error) {
+	return s.download(ctx, contentPath(volume, path))
 }
 
-// ContentOptions are options of Download.
-type ContentOptions struct {
-	// Offset is the number of bytes to leave out at the beginning. ETag must be that
-	// of the file whose bytes they are: a file that has changed is an error.
-	Offset int64
-	ETag   string
-}
-
-// Download opens the content of a file. It may take any time in total: a read fails
-// if the daemon sends nothing for the client's timeout, and with
-// io.ErrUnexpectedEOF if the content is cut off.
-func (s Files) Download(ctx context.Context, volume, path string, o ContentOptions) (*Content, error) {
-	return s.download(ctx, contentPath(volume, path), o)
-}
-
-func (s Files) download(ctx context.Context, path string, o ContentOptions) (*Content, error) {
+func (s Files) download(ctx context.Context, path string) (io.ReadCloser, error) {
 	dog, ctx := newWatchdog(ctx, s.c.options.Timeout)
-	content, err := s.openContent(ctx, path, o)
+	body, err := s.openContent(ctx, path)
 	if err != nil {
 		dog.end()
 		return nil, err
 	}
 	dog.pause()
-	body := content.ReadCloser
 	read := func(p []byte) (int, error) {
 		dog.resume() // the time between two reads does not count
 		defer dog.pause()
 		n, err := body.Read(p)
 		return n, timeoutOr(ctx, err)
 	}
-	content.ReadCloser = &funcBody{read, func() error {
+	return &funcBody{read, func() error {
 		dog.end()
 		return body.Close()
-	}}
-	return content, nil
+	}}, nil
 }
 
-func (s Files) openContent(ctx context.Context, path string, o ContentOptions) (*Content, error) {
+func (s Files) openContent(ctx context.Context, path string) (io.ReadCloser, error) {
 	request, err := s.c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
-	}
-	want := http.StatusOK
-	if o.Offset > 0 {
-		request.Header.Set("Range", "bytes="+strconv.FormatInt(o.Offset, 10)+"-")
-		request.Header.Set("If-Range", o.ETag)
-		want = http.StatusPartialContent
 	}
 	response, err := s.transfer(request)
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode == want {
-		return &Content{response.Body, response.ContentLength, response.Header.Get("ETag")}, nil
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
 	}
 	defer response.Body.Close()
-	if response.StatusCode/100 == 2 || response.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-		return nil, errChanged
-	}
-	return nil, receive(s.c.options, request, response, nil)
+	return nil, cmp.Or(receive(s.c.options, request, response, nil), ErrNotBerth)
 }
 
 // Upload replaces the content of a file in one step, and creates missing parent

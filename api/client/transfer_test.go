@@ -27,37 +27,10 @@ func files(t *testing.T, handler http.HandlerFunc) Files {
 	return c.Files()
 }
 
-func TestDownload(t *testing.T) {
-	const text = "hello world"
-	tag := `"one"`
-	f := files(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", tag)
-		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(text))
-	})
-	content, err := f.Download(t.Context(), "v", "a", ContentOptions{})
-	require.NoError(t, err)
-	require.Equal(t, int64(len(text)), content.Size)
-	require.Equal(t, tag, content.ETag)
-	rest, err := f.Download(t.Context(), "v", "a", ContentOptions{Offset: 6, ETag: tag})
-	require.NoError(t, err)
-	require.Equal(t, int64(5), rest.Size)
-	for want, c := range map[string]*Content{text: content, "world": rest} {
-		got, err := io.ReadAll(c)
-		require.NoError(t, err)
-		require.Equal(t, want, string(got))
-		require.NoError(t, c.Close())
-	}
-	tag = `"two"`
-	for _, offset := range []int64{6, 60} {
-		_, err = f.Download(t.Context(), "v", "a", ContentOptions{Offset: offset, ETag: `"one"`})
-		require.ErrorIs(t, err, errChanged)
-	}
-}
-
 // TestDownloadSlowConsumer takes longer than the timeout between two reads.
 func TestDownloadSlowConsumer(t *testing.T) {
 	f := files(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ab") })
-	content, err := f.Download(t.Context(), "v", "a", ContentOptions{})
+	content, err := f.Download(t.Context(), "v", "a")
 	require.NoError(t, err)
 	defer content.Close()
 	late := time.NewTimer(400 * time.Millisecond)
@@ -83,10 +56,10 @@ func TestDownloadFailures(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	_, err := f.Download(t.Context(), "v", "missing", ContentOptions{})
+	_, err := f.Download(t.Context(), "v", "missing")
 	require.ErrorIs(t, err, &v1.Error{Code: v1.PathNotFound})
 	for path, want := range map[string]error{"short": io.ErrUnexpectedEOF, "stalled": context.DeadlineExceeded} {
-		content, err := f.Download(t.Context(), "v", path, ContentOptions{})
+		content, err := f.Download(t.Context(), "v", path)
 		require.NoError(t, err)
 		_, err = io.ReadAll(content)
 		require.ErrorIs(t, err, want, path)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -123,8 +124,8 @@ func (s Backups) Delete(ctx context.Context, id string) error {
 
 // Download opens the archive of a backup, as Files.Download does. If the archive is in
 // S3, the request is redirected there.
-func (s Backups) Download(ctx context.Context, id string, o ContentOptions) (*Content, error) {
-	return Files(s).download(ctx, backupPath(id)+"/content", o)
+func (s Backups) Download(ctx context.Context, id string) (io.ReadCloser, error) {
+	return Files(s).download(ctx, backupPath(id)+"/content")
 }
 
 // Policy returns the backup policy of a volume.
@@ -145,6 +146,6 @@ func (s Backups) DeletePolicy(ctx context.Context, volume string) error {
 }
 
 // Store opens a backup of the daemon's own store, as Files.Download does.
-func (s Backups) Store(ctx context.Context) (*Content, error) {
-	return Files(s).download(ctx, "/store/content", ContentOptions{})
+func (s Backups) Store(ctx context.Context) (io.ReadCloser, error) {
+	return Files(s).download(ctx, "/store/content")
 }

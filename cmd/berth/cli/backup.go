@@ -349,7 +349,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 
 // downloadBackup writes the archive of a backup to a file, or to standard output.
 func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
-	content, err := d.Backups().Download(cmd.Context(), b.BackupID, client.ContentOptions{})
+	content, err := d.Backups().Download(cmd.Context(), b.BackupID)
 	if err != nil {
 		return err
 	}

@@ -315,7 +315,7 @@ func (t *transfer) getFile(a address, root *os.Root, name string, e v1.FileEntry
 
 // fetch writes the content of a file to out, and returns how many bytes it wrote.
 func (d *daemon) fetch(ctx context.Context, volume string, a address, out io.Writer) (n int64, err error) {
-	content, err := d.Files().Download(ctx, volume, a.path, client.ContentOptions{})
+	content, err := d.Files().Download(ctx, volume, a.path)
 	if err == nil {
 		defer content.Close()
 		n, err = io.Copy(out, content)
