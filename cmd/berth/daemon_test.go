@@ -23,7 +23,7 @@ func TestPartThatEndsEndsDaemon(t *testing.T) {
 	c.Storage.DataPath = filepath.Join(t.TempDir(), "data")
 	c.Firewall.Backend, c.Docker.Host = v1.BackendNone, "unix:///does/not/exist"
 	c.Complete()
-	d, err := newDaemon(config.NewSettings(config.Loaded{Config: c}, nil, nil), slog.New(slog.DiscardHandler))
+	d, err := newDaemon(config.NewSettings(config.Loaded{Config: c}, nil), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	d.part("broken", func(context.Context) error { return errors.New("lost its place") })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

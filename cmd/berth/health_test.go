@@ -62,7 +62,7 @@ func TestNodeBeforeEngineVersion(t *testing.T) {
 	volumes, err := hostvolume.New(t.TempDir(), hostvolume.Options{})
 	require.NoError(t, err)
 	c := v1.Config{Engine: v1.EngineDocker, Storage: v1.StorageConfig{HardLimit: v1.HardLimitAuto}}
-	d := &daemon{engine: &docker.Engine{}, volumes: volumes, settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}
+	d := &daemon{engine: &docker.Engine{}, volumes: volumes, settings: config.NewSettings(config.Loaded{Config: c}, nil)}
 	n := newNode(d)
 	require.False(t, n.view().Features["hard_limits"], "they are configured, and not in force")
 	d.health.Store(&health{at: time.Now()})
@@ -130,7 +130,7 @@ func TestWatchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "30000")
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
-	d := &daemon{store: s, log: slog.New(slog.DiscardHandler), settings: config.NewSettings(config.Loaded{}, func() (config.Loaded, error) { return config.Loaded{}, nil }, nil)}
+	d := &daemon{store: s, log: slog.New(slog.DiscardHandler), settings: config.NewSettings(config.Loaded{}, func() (config.Loaded, error) { return config.Loaded{}, nil })}
 	read := func() string {
 		b := make([]byte, 256)
 		require.NoError(t, socket.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -162,16 +162,16 @@ func TestWatchdog(t *testing.T) {
 // the reserve.
 func TestPullSpace(t *testing.T) {
 	c := v1.Defaults()
-	n := &node{d: &daemon{settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}}
+	n := &node{d: &daemon{settings: config.NewSettings(config.Loaded{Config: c}, nil)}}
 	require.NoError(t, n.pullSpace(), "its disk is unknown yet")
 	n.engine.Store(&runtime.EngineInfo{Root: t.TempDir()})
 	c.Docker.PullReserve = 1 << 60
-	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil, nil)
+	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil)
 	err := n.pullSpace()
 	require.ErrorIs(t, err, runtime.ErrNoSpace)
 	require.ErrorContains(t, err, "docker.pull_reserve")
 	c.Docker.PullReserve = 0
-	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil, nil)
+	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil)
 	require.NoError(t, n.pullSpace())
 
 	c.Docker.PullReserve, c.Docker.ImagesKept = -1, v1.Duration(time.Millisecond)
@@ -185,7 +185,7 @@ func TestOwnVolume(t *testing.T) {
 	c := v1.Defaults()
 	c.Storage.DataPath = t.TempDir()
 	c.Complete()
-	d, err := newDaemon(config.NewSettings(config.Loaded{Config: c}, nil, nil), slog.New(slog.DiscardHandler))
+	d, err := newDaemon(config.NewSettings(config.Loaded{Config: c}, nil), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer d.store.Close()
 	path := d.volumes.Path("v")

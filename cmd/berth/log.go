@@ -6,16 +6,14 @@ import (
 	"os"
 	"time"
 
-	v1 "berth/api/v1"
 	"berth/cmd/berth/cli"
 	"berth/cmd/berth/config"
 )
 
-// newLog returns the daemon's logger. Its level is that of level at any time.
-func newLog(c v1.LogConfig, level *slog.LevelVar, out *os.File) *slog.Logger {
-	setLevel(level, c.Level)
+// newLog returns the daemon's logger, of a log.format.
+func newLog(format string, level slog.Leveler, out *os.File) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration}
-	if textLog(c.Format, out) {
+	if textLog(format, out) {
 		return slog.New(slog.NewTextHandler(out, o))
 	}
 	return slog.New(slog.NewJSONHandler(out, o))
@@ -44,12 +42,13 @@ func logFormat(err error) string {
 	return os.Getenv(config.EnvPrefix + "LOG_FORMAT")
 }
 
-// setLevel sets level to a name that the configuration has validated.
-func setLevel(level *slog.LevelVar, name string) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(name)); err == nil {
-		level.Set(l)
-	}
+// liveLevel is the log.level in force.
+type liveLevel struct{ settings *config.Settings }
+
+// Level implements slog.Leveler.
+func (l liveLevel) Level() (level slog.Level) {
+	_ = level.UnmarshalText([]byte(l.settings.Current().Log.Level)) // the configuration was validated
+	return level
 }
 
 // spellDuration writes durations as 1.5s. In JSON they would be nanoseconds.

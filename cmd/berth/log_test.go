@@ -9,15 +9,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	v1 "berth/api/v1"
 )
 
 func TestLogSpellsDurations(t *testing.T) {
 	for format, want := range map[string]string{"json": `"retry_in":"1.5s"`, "text": "retry_in=1.5s"} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 		require.NoError(t, err)
-		newLog(v1.LogConfig{Level: "info", Format: format}, new(slog.LevelVar), f).Info("engine is away", "retry_in", 1500*time.Millisecond+3)
+		newLog(format, slog.LevelInfo, f).Info("engine is away", "retry_in", 1500*time.Millisecond+3)
 		require.NoError(t, f.Close())
 		text, err := os.ReadFile(f.Name())
 		require.NoError(t, err)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	v1 "berth/api/v1"
 	"berth/cmd/berth/cli"
 )
 
@@ -47,7 +46,7 @@ func reportError(cmd *cobra.Command, err error) {
 	switch {
 	case errors.Is(err, cli.ErrReported), errors.Is(err, cli.ErrInterrupted):
 	case cmd.Name() == "serve" && !textLog(logFormat(err), os.Stderr):
-		newLog(v1.LogConfig{Format: "json"}, new(slog.LevelVar), os.Stderr).Error("berth ends", "err", err)
+		newLog("json", slog.LevelError, os.Stderr).Error("berth ends", "err", err)
 	default:
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "berth:", strings.TrimSuffix(line, "\n"))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -159,52 +160,33 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// nodeCollector collects the metrics of the host as berth observes it: the build,
-// the engine, the store and the disks.
-type nodeCollector struct {
-	daemon *daemon
-	build  *prometheus.Desc
-	engine *prometheus.Desc
-	store  *prometheus.Desc
-	free   *prometheus.Desc
-	size   *prometheus.Desc
-}
-
-func newNodeCollector(d *daemon) nodeCollector {
-	return nodeCollector{
-		daemon: d,
-		build:  prometheus.NewDesc("berth_build_info", "1, with the version of berth and of Go.", []string{"version", "goversion"}, nil),
-		engine: prometheus.NewDesc("berth_engine_up", "1 if the engine answered the last check, at most 5 s ago; else 0.", nil, nil),
-		store:  prometheus.NewDesc("berth_store_writable", "1 if the store accepts changes, else 0.", nil, nil),
-		free:   prometheus.NewDesc("berth_disk_free_bytes", "Free bytes of the file system of data (storage.data_path) or volumes (storage.volumes_path).", []string{"disk"}, nil),
-		size:   prometheus.NewDesc("berth_disk_size_bytes", "Size of the file system of data or volumes in bytes.", []string{"disk"}, nil),
+// register registers the metrics of the host as berth observes it: the build, the engine, the
+// store and the disks.
+func (n *node) register(r prometheus.Registerer) {
+	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
 	}
-}
-
-// Describe is part of prometheus.Collector.
-func (n nodeCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{n.build, n.engine, n.store, n.free, n.size} {
-		ch <- d
-	}
-}
-
-// Collect is part of prometheus.Collector.
-func (n nodeCollector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-	gauge(n.build, 1, version, runtime.Version())
-	gauge(n.engine, number(n.daemon.engineHealth().Reachable))
-	gauge(n.store, number(n.daemon.store.Writable() == nil))
-	storage := n.daemon.settings.Current().Storage
-	for disk, path := range map[string]string{"data": storage.DataPath, "volumes": storage.VolumesPath} {
-		var s unix.Statfs_t
-		if err := unix.Statfs(path, &s); err != nil {
-			ch <- prometheus.NewInvalidMetric(n.free, err)
-			continue
+	gauge("berth_build_info", "1, with the version of berth and of Go.", prometheus.Labels{"version": version, "goversion": runtime.Version()},
+		func() float64 { return 1 })
+	gauge("berth_engine_up", "1 if the engine answered the last check, at most 5 s ago; else 0.", nil,
+		func() float64 { return number(n.d.engineHealth().Reachable) })
+	gauge("berth_store_writable", "1 if the store accepts changes, else 0.", nil, func() float64 { return number(n.d.store.Writable() == nil) })
+	for disk, of := range map[string]func(v1.NodeDisks) v1.DiskSpace{
+		"data":    func(d v1.NodeDisks) v1.DiskSpace { return d.Data },
+		"volumes": func(d v1.NodeDisks) v1.DiskSpace { return d.Volumes },
+	} {
+		bytes := func(value func(v1.DiskSpace) int64) func() float64 {
+			return func() float64 {
+				if disks := n.disks.Load(); disks != nil && of(*disks).Total > 0 {
+					return float64(value(of(*disks)))
+				}
+				return math.NaN() // it is unknown
+			}
 		}
-		gauge(n.free, float64(s.Bavail)*float64(s.Bsize), disk)
-		gauge(n.size, float64(s.Blocks)*float64(s.Bsize), disk)
+		labels := prometheus.Labels{"disk": disk}
+		gauge("berth_disk_free_bytes", "Free bytes of the file system of data (storage.data_path) or volumes (storage.volumes_path), at most 5 s ago.",
+			labels, bytes(func(s v1.DiskSpace) int64 { return s.Free }))
+		gauge("berth_disk_size_bytes", "Size of the file system of data or volumes in bytes.", labels, bytes(func(s v1.DiskSpace) int64 { return s.Total }))
 	}
 }
 

@@ -47,13 +47,12 @@ func serve(ctx context.Context, l *config.Loader, out io.Writer) error {
 
 // serveLoaded runs the daemon with a configuration.
 func serveLoaded(ctx context.Context, l *config.Loader, first config.Loaded, written bool, out io.Writer) error {
-	level := new(slog.LevelVar)
-	log := newLog(first.Config.Log, level, os.Stderr)
+	settings := config.NewSettings(first, l.Load)
+	log := newLog(first.Config.Log.Format, liveLevel{settings}, os.Stderr)
 	slog.SetDefault(log) // libraries that write to the standard logger write to it
 	for _, w := range first.Warnings {
 		log.Warn(w)
 	}
-	settings := config.NewSettings(first, l.Load, func(c v1.Config) { setLevel(level, c.Log.Level) })
 	d, err := newDaemon(settings, log)
 	if err != nil {
 		return err

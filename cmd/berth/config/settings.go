@@ -40,15 +40,12 @@ type Settings struct {
 	load      func() (Loaded, error)
 	reloading sync.Mutex
 	current   atomic.Pointer[Loaded]
-	changed   func(v1.Config)
 	next      atomic.Pointer[chan struct{}] // closed when current changes
 }
 
-// NewSettings returns settings that begin with first and reload with load. It calls
-// changed, if not nil, with each later configuration, one at a time, before Reload
-// returns.
-func NewSettings(first Loaded, load func() (Loaded, error), changed func(v1.Config)) *Settings {
-	s := &Settings{load: load, changed: changed}
+// NewSettings returns settings that begin with first and reload with load.
+func NewSettings(first Loaded, load func() (Loaded, error)) *Settings {
+	s := &Settings{load: load}
 	s.current.Store(&first)
 	next := make(chan struct{})
 	s.next.Store(&next)
@@ -73,11 +70,7 @@ func (s *Settings) Reload() (restartRequired []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	restartRequired, err = s.swap(next)
-	if err == nil && s.changed != nil {
-		s.changed(s.Current())
-	}
-	return restartRequired, err
+	return s.swap(next)
 }
 
 // swap puts the live keys of next in force, and returns the others that differ.
