@@ -5,10 +5,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/api/auth"
+	v1 "berth/api/v1"
+	"berth/cmd/berth/config"
 )
 
 func TestLogSpellsDurations(t *testing.T) {
@@ -22,4 +27,23 @@ func TestLogSpellsDurations(t *testing.T) {
 		require.Contains(t, string(text), want)
 		require.Equal(t, format == "json", json.Valid(text))
 	}
+}
+
+func TestLogLevelIsThatOfTheSettings(t *testing.T) {
+	level := slog.LevelInfo
+	load := func() (config.Loaded, error) {
+		c := v1.Defaults()
+		c.Log.Level, c.Authorization.Token = strings.ToLower(level.String()), auth.NewSecret()
+		c.Complete()
+		return config.Loaded{Config: c}, nil
+	}
+	first, err := load()
+	require.NoError(t, err)
+	settings := config.NewSettings(first, load)
+	log := newLog("json", liveLevel{settings}, os.Stderr)
+	require.False(t, log.Enabled(t.Context(), slog.LevelDebug))
+	level = slog.LevelDebug
+	_, err = settings.Reload()
+	require.NoError(t, err)
+	require.True(t, log.Enabled(t.Context(), slog.LevelDebug))
 }
