@@ -45,12 +45,12 @@ func (vol *openVolume) parent(name string) (*fsys.Folder, string, error) {
 
 // mkdirs opens the folder dir and creates its missing components.
 func (vol *openVolume) mkdirs(dir string) (*fsys.Folder, error) {
-	f, err := fsys.OpenFolder(vol.root, dir)
+	f, err := vol.root.OpenFolder(dir)
 	if dir == root || !fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
 	}
 	at := vol.deepest(dir)
-	if f, err = fsys.OpenFolder(vol.root, at); err != nil {
+	if f, err = vol.root.OpenFolder(at); err != nil {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(below(dir, at), "/") {
@@ -100,7 +100,7 @@ func (vol *openVolume) makeIn(up *fsys.Folder, name, p string) (*fsys.Folder, er
 	}
 	f, err := vol.mkdir(up, name)
 	if errors.Is(err, fs.ErrExist) {
-		f, err = fsys.OpenFolder(up.Root, name)
+		f, err = up.OpenFolder(name)
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, exists(p)
@@ -158,7 +158,7 @@ func (vol *openVolume) rename(src, dst string) error {
 	if err := notIntoItself(info, src, dst, "move"); err != nil {
 		return err
 	}
-	from, err := fsys.OpenFolder(vol.root, path.Dir(src))
+	from, err := vol.root.OpenFolder(path.Dir(src))
 	if err != nil {
 		return refuse(src, err)
 	}
@@ -208,7 +208,7 @@ func (f Files) Delete(ctx context.Context, id, p string) error {
 // withFolder is withVolume, and opens the folder of p. base is the name in it.
 func (f Files) withFolder(ctx context.Context, id, p string, do func(vol *openVolume, dir *fsys.Folder, base string) error) error {
 	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := fsys.OpenFolder(vol.root, path.Dir(p))
+		dir, err := vol.root.OpenFolder(path.Dir(p))
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func withinAny(p string, folders map[string]bool) bool {
 }
 
 func (p *compressor) run(out *v1.Archive) error {
-	dir, err := fsys.OpenFolder(p.vol.root, p.folder)
+	dir, err := p.vol.root.OpenFolder(p.folder)
 	if err != nil {
 		return refuse(p.folder, err)
 	}
@@ -159,7 +159,7 @@ func (p *compressor) addPath(dir *fsys.Folder, name string) error {
 	if name == root {
 		return p.tree().walk(dir, "", 0)
 	}
-	in, err := fsys.OpenFolder(dir.Root, path.Dir(name))
+	in, err := dir.OpenFolder(path.Dir(name))
 	if err != nil {
 		return err
 	}

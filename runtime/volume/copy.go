@@ -35,7 +35,7 @@ func (vol *openVolume) copy(src, dst string) error {
 		return refuse(src, err)
 	}
 	up, base := split(src)
-	in, err := fsys.OpenFolder(vol.root, up)
+	in, err := vol.root.OpenFolder(up)
 	if err != nil {
 		return refuse(src, err)
 	}

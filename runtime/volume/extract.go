@@ -230,7 +230,7 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode(), info.ModTime()
 	}
-	f, err := fsys.OpenFolder(in.Root, name)
+	f, err := in.OpenFolder(name)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (u *extractor) link(in *fsys.Folder, base string, e archive.Entry) error {
 // symbolic link.
 func (u *extractor) hardLink(in *fsys.Folder, base string, e archive.Entry) error {
 	dir, first := split(e.Target)
-	from, err := fsys.OpenFolder(u.at[0].Root, dir)
+	from, err := u.at[0].OpenFolder(dir)
 	if err == nil {
 		defer from.Close()
 		var info fs.FileInfo
@@ -323,7 +323,7 @@ func commitInto(vol *openVolume, x *temp, stage *fsys.Folder, dest string) (free
 			return 0, err
 		}
 	}
-	to, err := fsys.OpenFolder(vol.root, dest)
+	to, err := vol.root.OpenFolder(dest)
 	if err != nil {
 		return 0, err
 	}

@@ -67,7 +67,7 @@ type openedFolder struct {
 // OpenFolder opens the folder p to list it.
 func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle, error) {
 	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (v1.FolderHandle, error) {
-		f, err := fsys.OpenFolder(vol.root, p)
+		f, err := vol.root.OpenFolder(p)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 		return err
 	}
 	return n.change(ctx, id, dst, func(vol *openVolume, to *fsys.Folder, base string) error {
-		from, err := fsys.OpenFolder(vol.root, path.Dir(src))
+		from, err := vol.root.OpenFolder(path.Dir(src))
 		if err != nil {
 			return refuse(src, err)
 		}

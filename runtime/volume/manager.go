@@ -175,7 +175,7 @@ func (m *Manager) Ensure(id string) error {
 	if m.opt.UID >= 0 || m.opt.GID >= 0 {
 		err = base.Lchown(id, m.opt.UID, m.opt.GID)
 	}
-	if err := errors.Join(err, syncDir(base)); err != nil {
+	if err := errors.Join(err, base.Sync()); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
 	return nil
@@ -216,11 +216,11 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	m.mu.Lock()
 	delete(m.volumes, id)
 	m.mu.Unlock()
-	return errors.Join(m.projects.remove(id), syncDir(base))
+	return errors.Join(m.projects.remove(id), base.Sync())
 }
 
 // removeVolume renames the volume's directory, and removes it and its temporary entries.
-func (m *Manager) removeVolume(ctx context.Context, base *os.Root, id string) error {
+func (m *Manager) removeVolume(ctx context.Context, base *fsys.Folder, id string) error {
 	in, err := m.openTemps(id)
 	if err != nil {
 		return err
@@ -254,11 +254,11 @@ func checkID(id string) error {
 }
 
 // openBase opens the base directory after it checked the volume's id.
-func (m *Manager) openBase(id string) (*os.Root, error) {
+func (m *Manager) openBase(id string) (*fsys.Folder, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	base, err := os.OpenRoot(m.base)
+	base, err := fsys.NewFolder(os.OpenRoot(m.base))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, v1.ErrDirectoryMissing
 	}
@@ -268,7 +268,7 @@ func (m *Manager) openBase(id string) (*os.Root, error) {
 // openVolume is a volume that is open for one operation.
 type openVolume struct {
 	*state
-	root   *os.Root
+	root   *fsys.Folder
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
@@ -299,7 +299,7 @@ func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
 
 // openRoot opens the directory of a volume, and describes it. OpenRoot would follow a link in place
 // of the directory, so it opens the handle of a directory.
-func openRoot(dir string) (*os.Root, fs.FileInfo, error) {
+func openRoot(dir string) (*fsys.Folder, fs.FileInfo, error) {
 	d, err := openDirectory(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -314,7 +314,7 @@ func openRoot(dir string) (*os.Root, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := os.OpenRoot(fsys.Self(d))
+	r, err := fsys.NewFolder(os.OpenRoot(fsys.Self(d)))
 	return r, info, err
 }
 
@@ -362,26 +362,8 @@ func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume
 	return err
 }
 
-// top opens the root folder of the volume.
-func (vol *openVolume) top() (*fsys.Folder, error) { return fsys.OpenFolder(vol.root, root) }
-
 // statfs returns what the file system of the volume has.
 func (vol *openVolume) statfs() (st unix.Statfs_t, err error) {
-	top, err := vol.top()
-	if err != nil {
-		return st, err
-	}
-	defer top.Close()
-	err = unix.Fstatfs(int(top.File.Fd()), &st)
+	err = unix.Fstatfs(int(vol.root.File.Fd()), &st)
 	return st, os.NewSyscallError("statfs", err)
-}
-
-// syncDir makes the names in r durable.
-func syncDir(r *os.Root) error {
-	d, err := fsys.OpenFolder(r, root)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -100,7 +100,7 @@ func (vol *openVolume) resolve(p string) (dir *fsys.Folder, base string, err err
 		return nil, "", err
 	}
 	up, base := split(p)
-	dir, err = fsys.OpenFolder(vol.root, up)
+	dir, err = vol.root.OpenFolder(up)
 	return dir, base, err
 }
 

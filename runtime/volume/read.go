@@ -68,7 +68,7 @@ func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 const entryOverhead = 96
 
 func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
-	d, err := fsys.OpenFolder(vol.root, p)
+	d, err := vol.root.OpenFolder(p)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 	}
 	limits, began, seen := f.m.opt.Limits, time.Now(), 0
 	err = f.readVolume(ctx, id, p, func(vol *openVolume) error {
-		r, err := fsys.OpenFolder(vol.root, p)
+		r, err := vol.root.OpenFolder(p)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 // It stops early above most bytes, or above v1.FilesLimit(most) files. A tree that it cannot
 // measure whole is above most.
 func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage, error) {
-	r, err := os.OpenRoot(dir)
+	r, err := fsys.NewFolder(os.OpenRoot(dir))
 	if err != nil {
 		return v1.Usage{}, err
 	}
@@ -109,18 +109,13 @@ func stepsOf(st unix.Statfs_t) int64 {
 
 // run walks the volume.
 func (s *scan) run() error {
-	d, err := s.vol.top()
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	info, err := d.File.Stat()
+	info, err := s.vol.root.File.Stat()
 	if err != nil {
 		return err
 	}
 	s.use = v1.Usage{Bytes: onDisk(info), Files: 1}
 	w := s.walker()
-	return w.walk(d, "", 0)
+	return w.walk(s.vol.root, "", 0)
 }
 
 // walker returns a walker that counts.

@@ -37,7 +37,7 @@ func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.Sna
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
-	return backup.Write(ctx, vol.root, w, backup.Options{
+	return backup.Write(ctx, vol.root.Root, w, backup.Options{
 		Ignore:    opt.Ignore,
 		NameBytes: s.m.opt.Limits.NameBytes,
 		Bounds:    bounds,
@@ -172,12 +172,7 @@ func (m *Manager) limitAgain(id string) {
 // fails, the volume is as it was.
 func (x *restore) commit() error {
 	in := x.temp.in
-	top, err := x.vol.m.openBase(x.vol.id)
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	base, err := fsys.OpenFolder(top, root)
+	base, err := x.vol.m.openBase(x.vol.id)
 	if err != nil {
 		return err
 	}
@@ -217,31 +212,21 @@ func (x *restore) extract(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	if x.opt.Mode == v1.RestoreMerge {
-		if err := x.addOld(to); err != nil {
+		info, err := to.File.Stat()
+		if err == nil {
+			err = x.addMissing(x.vol.root, to, info, 0)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// addOld adds to the new tree the entries of the old one that the archive lacks. An entry of the
-// archive wins, also over one of another type. The entries become hard links of the old ones: both
-// trees are complete, and no content is copied.
-func (x *restore) addOld(to *fsys.Folder) error {
-	old, err := x.vol.top()
-	if err != nil {
-		return err
-	}
-	defer old.Close()
-	info, err := to.File.Stat()
-	if err != nil {
-		return err
-	}
-	return x.addMissing(old, to, info, 0)
-}
-
-// addMissing is addOld for one folder, which then has the attributes of info: new entries change
-// its time.
+// addMissing adds to a folder of the new tree the entries of the old one that the archive lacks. An
+// entry of the archive wins, also over one of another type. The entries become hard links of the old
+// ones: both trees are complete, and no content is copied. Then the folder gets the attributes of info:
+// new entries change its time.
 func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, level int) error {
 	if level > maxDepth {
 		return tooDeep(maxDepth)
@@ -269,7 +254,7 @@ func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, level int) 
 			return err
 		}
 		defer from.Close()
-		into, err := fsys.OpenFolder(to.Root, name)
+		into, err := to.OpenFolder(name)
 		if err != nil {
 			return err
 		}

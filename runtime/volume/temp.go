@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"io/fs"
 	"strings"
 	"time"
@@ -38,15 +37,10 @@ func (m *Manager) openTemps(id string) (*fsys.Folder, error) {
 		return nil, err
 	}
 	defer base.Close()
-	in, err := fsys.OpenFolder(base, tempDir+"/"+id)
-	if errors.Is(err, fs.ErrNotExist) {
-		for _, dir := range []string{tempDir, tempDir + "/" + id} {
-			if err := base.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-				return nil, err
-			}
-		}
-		in, err = fsys.OpenFolder(base, tempDir+"/"+id)
+	if err := base.MkdirAll(tempDir+"/"+id, 0o700); err != nil {
+		return nil, err
 	}
+	in, err := base.OpenFolder(tempDir + "/" + id)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +165,7 @@ func (m *Manager) eachRemoved(id string, do func(in *fsys.Folder, name string) e
 		return err
 	}
 	defer base.Close()
-	in, err := fsys.OpenFolder(base, tempDir+"/"+id)
+	in, err := base.OpenFolder(tempDir + "/" + id)
 	if err != nil {
 		return ignoreMissing(err)
 	}

@@ -49,7 +49,7 @@ func Extract(ctx context.Context, r io.Reader, a v1.SnapshotArchive, into *os.Ro
 		return err
 	}
 	defer z.Close()
-	top, err := fsys.OpenFolder(into, rootPath)
+	top, err := fsys.NewFolder(into.OpenRoot(rootPath))
 	if err != nil {
 		return err
 	}

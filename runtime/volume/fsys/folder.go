@@ -21,11 +21,8 @@ type Folder struct {
 	File *os.File
 }
 
-// OpenFolder opens the folder p below r. It follows links that stay below r. "/." lets it open
-// nothing but a folder, so a FIFO cannot block it.
-func OpenFolder(r *os.Root, p string) (*Folder, error) { return newFolder(r.OpenRoot(p + "/.")) }
-
-func newFolder(r *os.Root, err error) (*Folder, error) {
+// NewFolder returns the folder of a root that was opened just now, or the error of that.
+func NewFolder(r *os.Root, err error) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +34,16 @@ func newFolder(r *os.Root, err error) (*Folder, error) {
 	return &Folder{r, file}, nil
 }
 
+// OpenFolder opens the folder p below f. It follows links that stay below f. "/." lets it open
+// nothing but a folder, so a FIFO cannot block it.
+func (f *Folder) OpenFolder(p string) (*Folder, error) { return NewFolder(f.OpenRoot(p + "/.")) }
+
 // MakeFolder creates the folder name with mode 0700, and opens it.
 func (f *Folder) MakeFolder(name string) (*Folder, error) {
 	if err := f.Mkdir(name, 0o700); err != nil {
 		return nil, err
 	}
-	return OpenFolder(f.Root, name)
+	return f.OpenFolder(name)
 }
 
 // errReplacedFolder reports that a folder was replaced after it was examined.
@@ -66,7 +67,7 @@ func Enter(r *os.Root, name string, info fs.FileInfo) (*os.Root, error) {
 
 // Enter opens the folder name, which info describes.
 func (f *Folder) Enter(name string, info fs.FileInfo) (*Folder, error) {
-	return newFolder(Enter(f.Root, name, info))
+	return NewFolder(Enter(f.Root, name, info))
 }
 
 // Close closes the folder.
