@@ -49,11 +49,11 @@ func (vol *openVolume) mkdirs(dir string) (*fsys.Folder, error) {
 	if dir == root || !fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
 	}
-	at := vol.deepest(dir)
+	at, rest := vol.deepest(dir)
 	if f, err = vol.root.OpenFolder(at); err != nil {
 		return nil, err
 	}
-	for name := range strings.SplitSeq(below(dir, at), "/") {
+	for name := range strings.SplitSeq(rest, "/") {
 		at = path.Join(at, name)
 		made, err := vol.makeIn(f, name, at)
 		f.Close()
@@ -65,9 +65,9 @@ func (vol *openVolume) mkdirs(dir string) (*fsys.Folder, error) {
 	return f, nil
 }
 
-// deepest returns the longest beginning of dir that is a folder, if dir itself is none. It searches
-// in halves: a walk up from the end would take a time that is quadratic to the depth.
-func (vol *openVolume) deepest(dir string) string {
+// deepest returns the longest beginning of dir that is a folder, if dir itself is none, and the rest. It
+// searches in halves: a walk up from the end would take a time that is quadratic to the depth.
+func (vol *openVolume) deepest(dir string) (at, rest string) {
 	var ends []int
 	for i := range len(dir) {
 		if dir[i] == '/' {
@@ -79,17 +79,9 @@ func (vol *openVolume) deepest(dir string) string {
 		return err != nil || !info.IsDir()
 	})
 	if n == 0 {
-		return root
+		return root, dir
 	}
-	return dir[:ends[n-1]]
-}
-
-// below returns what follows folder in p, which is below it.
-func below(p, folder string) string {
-	if folder == root {
-		return p
-	}
-	return p[len(folder)+1:]
+	return dir[:ends[n-1]], dir[ends[n-1]+1:]
 }
 
 // makeIn opens the folder at p, name in up. If it is missing, makeIn creates it, and makes its name
@@ -275,7 +267,8 @@ func newOwner(in *fsys.Folder) (owner, error) {
 func (vol *openVolume) ownerIn(dir string) (owner, error) {
 	info, err := vol.root.Stat(dir)
 	if err == nil && !info.IsDir() || fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
-		info, err = vol.root.Stat(vol.deepest(dir))
+		at, _ := vol.deepest(dir)
+		info, err = vol.root.Stat(at)
 	}
 	if err != nil {
 		return owner{}, err

@@ -140,37 +140,30 @@ func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolu
 }
 
 // Remove removes the entry at p, which must not be a folder.
-func (n InPlace) Remove(ctx context.Context, id, p string) error {
-	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
-		info, err := dir.Lstat(base)
-		if err == nil && info.IsDir() {
-			err = notAFile(p)
-		}
-		if err == nil {
-			err = dir.Remove(base)
-		}
-		if err == nil {
-			countRemoved(vol, info)
-		}
-		return err
-	})
-}
+func (n InPlace) Remove(ctx context.Context, id, p string) error { return n.remove(ctx, id, p, false) }
 
 // RemoveFolder removes the folder p, which must be empty.
 func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
+	return n.remove(ctx, id, p, true)
+}
+
+func (n InPlace) remove(ctx context.Context, id, p string, folder bool) error {
 	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
 		info, err := dir.Lstat(base)
-		if err == nil && !info.IsDir() {
+		switch {
+		case err != nil:
+			return err
+		case folder && !info.IsDir():
 			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", v1.EscapePath(p))
+		case !folder && info.IsDir():
+			return notAFile(p)
 		}
-		if err == nil {
-			err = dir.Remove(base)
-		}
+		err = dir.Remove(base)
 		if fsys.Is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
 			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", v1.EscapePath(p))
 		}
 		if err == nil {
-			vol.quota.Add(-blockBytes)
+			countRemoved(vol, info)
 		}
 		return err
 	})
