@@ -138,8 +138,8 @@ func (x *temp) newLink(in *fsys.Folder, name, target string, o owner) error {
 	return o.finishLink(in, name)
 }
 
-// close removes the rest of the entry, and releases the space. It ignores the operation's context; the next scan
-// removes what it cannot remove.
+// close removes the rest of the entry, and releases the space. It ignores the operation's context;
+// the next scan removes what it cannot remove.
 func (x *temp) close() (freed int64) {
 	freed, err := removeTree(context.Background(), x.in, x.name)
 	if err != nil {
