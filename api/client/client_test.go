@@ -71,17 +71,17 @@ func calls() []call {
 		{"GET /containers?stats=true", func(ctx context.Context, c *Client) error { _, err := c.Containers().ListMeasured(ctx); return err }},
 		{"GET /containers/..%2Fx", func(ctx context.Context, c *Client) error { _, err := c.Containers().Get(ctx, "../x"); return err }},
 		{`POST /containers {"internal_id":"mc","image":"a:1","volume_id":"v"}`, func(ctx context.Context, c *Client) error {
-			return c.Containers().Create(ctx, ContainerSpec{InternalID: "mc", Image: "a:1", VolumeID: "v"})
+			return c.Containers().Create(ctx, v1.ContainerSpec{InternalID: "mc", Image: "a:1", VolumeID: "v"})
 		}},
 		{`PUT /containers/mc {"internal_id":"mc","limits":{"memory":1,"cpu":0.5},"stop":{"timeout":"5s"},"restart_policy":{"mode":"never"},"power":"running"}`,
 			func(ctx context.Context, c *Client) error {
-				spec := ContainerSpec{InternalID: "mc", Limits: v1.Limits{Memory: 1, CPU: 0.5}, Stop: v1.Stop{Timeout: v1.Duration(5 * time.Second)},
+				spec := v1.ContainerSpec{InternalID: "mc", Limits: v1.Limits{Memory: 1, CPU: 0.5}, Stop: v1.Stop{Timeout: v1.Duration(5 * time.Second)},
 					RestartPolicy: v1.RestartPolicy{Mode: v1.RestartNever}, Power: v1.PowerOn}
 				_, err := c.Containers().Apply(ctx, spec, ApplyOptions{})
 				return err
 			}},
 		{`PUT /containers/mc?dry_run=true {"internal_id":"mc"}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Containers().DryRun(ctx, ContainerSpec{InternalID: "mc"})
+			_, err := c.Containers().DryRun(ctx, v1.ContainerSpec{InternalID: "mc"})
 			return err
 		}},
 		{"DELETE /containers/mc?volume=true", func(ctx context.Context, c *Client) error {
@@ -93,22 +93,22 @@ func calls() []call {
 			return err
 		}},
 		{`POST /containers/mc/reinstall {"image":"b","install_script":"true"}`, func(ctx context.Context, c *Client) error {
-			return c.Containers().Reinstall(ctx, "mc", ReinstallOptions{Image: new("b"), InstallScript: &script})
+			return c.Containers().Reinstall(ctx, "mc", v1.ReinstallRequest{Image: new("b"), InstallScript: &script})
 		}},
 		{`POST /containers/mc/command {"command":"say"}`, func(ctx context.Context, c *Client) error { return c.Containers().Send(ctx, "mc", "say") }},
 		{"GET /containers/mc/stats", func(ctx context.Context, c *Client) error { _, err := c.Containers().Stats(ctx, "mc"); return err }},
 		{"GET /volumes/v", func(ctx context.Context, c *Client) error { _, err := c.Volumes().Get(ctx, "v"); return err }},
 		{"POST /volumes {}", func(ctx context.Context, c *Client) error {
-			_, err := c.Volumes().Create(ctx, VolumeRequest{})
+			_, err := c.Volumes().Create(ctx, v1.VolumeSpec{})
 			return err
 		}},
 		{"DELETE /volumes/v", func(ctx context.Context, c *Client) error { return c.Volumes().Delete(ctx, "v") }},
 		{"GET /network/ports/::1/5?protocol=udp", func(ctx context.Context, c *Client) error {
-			_, err := c.Ports().Get(ctx, PortRef{IP: "::1", Port: 5, Protocol: "udp"})
+			_, err := c.Ports().Get(ctx, v1.PortRef{IP: "::1", Port: 5, Protocol: "udp"})
 			return err
 		}},
 		{`POST /network/ports {"ip":"::","port":5,"protocol":"tcp"}`, func(ctx context.Context, c *Client) error {
-			return c.Ports().Add(ctx, PortRef{IP: "::", Port: 5, Protocol: "tcp"})
+			return c.Ports().Add(ctx, v1.PortRef{IP: "::", Port: 5, Protocol: "tcp"})
 		}},
 		{"DELETE /auth/tokens/t", func(ctx context.Context, c *Client) error { return c.Tokens().Revoke(ctx, "t") }},
 		{"GET /events?since=7&epoch=e&container=mc&type=event&limit=2", func(ctx context.Context, c *Client) error {
@@ -183,10 +183,10 @@ func keys(t reflect.Type) (names []string) {
 // TestTypesMatchOpenAPI compares the fields of each type with those of its schema.
 func TestTypesMatchOpenAPI(t *testing.T) {
 	document := openapitest.Document(t)
-	for name, kind := range map[string]any{"ContainerRequest": ContainerSpec{}, "ContainerSummary": Summary{}, "DryRunResult": Changes{}, "Volume": Volume{},
-		"VolumeRequest": VolumeRequest{}, "VolumeChange": VolumeChange{},
-		"Port": PoolPort{}, "TokenRequest": TokenRequest{}, "CreatedToken": NewToken{}, "Token": Token{}, "EventList": EventList{}, "AuditEntry": v1.AuditEntry{}, "StateMessage": Message{},
-		"Container": Container{}, "ReinstallRequest": ReinstallOptions{}} {
+	for name, kind := range map[string]any{"ContainerRequest": v1.ContainerSpec{}, "ContainerSummary": v1.ContainerSummary{}, "DryRunResult": v1.Changes{}, "Volume": v1.VolumeView{},
+		"VolumeRequest": v1.VolumeSpec{}, "VolumeChange": v1.VolumeChange{},
+		"Port": v1.PoolPort{}, "TokenRequest": v1.TokenRequest{}, "CreatedToken": v1.NewToken{}, "Token": v1.TokenView{}, "EventList": v1.EventList{}, "AuditEntry": v1.AuditEntry{}, "StateMessage": Message{},
+		"Container": v1.ContainerView{}, "ReinstallRequest": v1.ReinstallRequest{}} {
 		var want []string
 		require.Contains(t, document.Components.Schemas, name)
 		for key := range document.Components.Schemas[name].Value.Properties {

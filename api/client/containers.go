@@ -11,22 +11,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The types of containers are those of the API. In a request, InternalID, Image and VolumeID
-// are required, and a field that is empty has its default.
-
-type (
-	// ContainerSpec is v1.ContainerSpec.
-	ContainerSpec = v1.ContainerSpec
-	// Container is v1.ContainerView.
-	Container = v1.ContainerView
-	// Summary is v1.ContainerSummary.
-	Summary = v1.ContainerSummary
-	// Measured is v1.MeasuredContainer.
-	Measured = v1.MeasuredContainer
-	// Changes is v1.Changes.
-	Changes = v1.Changes
-)
-
 // Line is one line of a console.
 type Line struct {
 	Time time.Time `json:"time"`
@@ -41,9 +25,9 @@ func containerPath(id string) string { return "/containers/" + url.PathEscape(id
 
 // List returns the containers that have every one of these labels, each given as
 // "name=value" or "name".
-func (s Containers) List(ctx context.Context, labels ...string) ([]Summary, error) {
+func (s Containers) List(ctx context.Context, labels ...string) ([]v1.ContainerSummary, error) {
 	var body struct {
-		Containers []Summary `json:"containers"`
+		Containers []v1.ContainerSummary `json:"containers"`
 	}
 	path := "/containers"
 	if len(labels) > 0 {
@@ -54,23 +38,24 @@ func (s Containers) List(ctx context.Context, labels ...string) ([]Summary, erro
 }
 
 // ListMeasured returns all containers with their current resource usage.
-func (s Containers) ListMeasured(ctx context.Context) ([]Measured, error) {
+func (s Containers) ListMeasured(ctx context.Context) ([]v1.MeasuredContainer, error) {
 	var body struct {
-		Containers []Measured `json:"containers"`
+		Containers []v1.MeasuredContainer `json:"containers"`
 	}
 	err := s.c.get(ctx, "/containers?stats=true", &body)
 	return body.Containers, err
 }
 
 // Get returns a container.
-func (s Containers) Get(ctx context.Context, id string) (c Container, err error) {
+func (s Containers) Get(ctx context.Context, id string) (c v1.ContainerView, err error) {
 	err = s.c.get(ctx, containerPath(id), &c)
 	return c, err
 }
 
-// Create creates a container. It returns when the image is known to exist or after
+// Create creates a container. InternalID, Image and VolumeID of spec are required, and a field
+// that is empty has its default. Create returns when the image is known to exist or after
 // reconcile.create_wait, while the installation goes on.
-func (s Containers) Create(ctx context.Context, spec ContainerSpec) error {
+func (s Containers) Create(ctx context.Context, spec v1.ContainerSpec) error {
 	return s.c.Call(ctx, http.MethodPost, "/containers", spec, nil)
 }
 
@@ -83,7 +68,7 @@ type ApplyOptions struct {
 
 // Apply creates the container of spec.InternalID, or changes it to match spec.
 // Applying a spec again changes nothing.
-func (s Containers) Apply(ctx context.Context, spec ContainerSpec, o ApplyOptions) (c Container, err error) {
+func (s Containers) Apply(ctx context.Context, spec v1.ContainerSpec, o ApplyOptions) (c v1.ContainerView, err error) {
 	request, err := s.c.request(ctx, http.MethodPut, containerPath(spec.InternalID), spec)
 	if err != nil {
 		return c, err
@@ -96,7 +81,7 @@ func (s Containers) Apply(ctx context.Context, spec ContainerSpec, o ApplyOption
 }
 
 // DryRun returns what Apply would do, and changes nothing.
-func (s Containers) DryRun(ctx context.Context, spec ContainerSpec) (changes Changes, err error) {
+func (s Containers) DryRun(ctx context.Context, spec v1.ContainerSpec) (changes v1.Changes, err error) {
 	err = s.c.Call(ctx, http.MethodPut, containerPath(spec.InternalID)+"?dry_run=true", spec, &changes)
 	return changes, err
 }
@@ -134,12 +119,9 @@ func (s Containers) Do(ctx context.Context, id string, a Action) (message string
 	return s.accepted(ctx, http.MethodPost, containerPath(id)+"/"+string(a), nil)
 }
 
-// ReinstallOptions replace parts of the spec before an installation. A nil field keeps the
+// Reinstall stops a container and installs it again in its volume. A nil field of o keeps the
 // current value.
-type ReinstallOptions = v1.ReinstallRequest
-
-// Reinstall stops a container and installs it again in its volume.
-func (s Containers) Reinstall(ctx context.Context, id string, o ReinstallOptions) error {
+func (s Containers) Reinstall(ctx context.Context, id string, o v1.ReinstallRequest) error {
 	_, err := s.accepted(ctx, http.MethodPost, containerPath(id)+"/reinstall", o)
 	return err
 }

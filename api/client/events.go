@@ -12,9 +12,6 @@ import (
 // Events are the calls for stored transitions, in the order in which they happened.
 type Events struct{ c *Client }
 
-// EventList is a part of the stored transitions.
-type EventList = v1.EventList
-
 // EventFilter selects transitions. Empty fields select all.
 type EventFilter struct {
 	Container string // internal_id
@@ -28,14 +25,14 @@ func (f EventFilter) query() []string {
 
 // List returns at most limit transitions after a cursor that f selects. If the cursor
 // is of another epoch, it returns the oldest ones.
-func (s Events) List(ctx context.Context, after Cursor, limit int, f EventFilter) (list EventList, err error) {
+func (s Events) List(ctx context.Context, after Cursor, limit int, f EventFilter) (list v1.EventList, err error) {
 	parameters := slices.Concat(after.query(), f.query(), []string{"limit", strconv.Itoa(limit)})
 	err = s.c.get(ctx, "/events"+query(parameters...), &list)
 	return list, err
 }
 
 // Last returns the last transitions that f selects, at most limit, oldest first.
-func (s Events) Last(ctx context.Context, limit int, f EventFilter) (list EventList, err error) {
+func (s Events) Last(ctx context.Context, limit int, f EventFilter) (list v1.EventList, err error) {
 	err = s.c.get(ctx, "/events"+query(append(f.query(), "last", strconv.Itoa(limit))...), &list)
 	return list, err
 }
@@ -43,7 +40,7 @@ func (s Events) Last(ctx context.Context, limit int, f EventFilter) (list EventL
 // Newest returns the cursor of the newest transition. Watching from it delivers only
 // what happens afterwards.
 func (s Events) Newest(ctx context.Context) (Cursor, error) {
-	var list EventList
+	var list v1.EventList
 	err := s.c.get(ctx, "/events?limit=1", &list)
 	return Cursor{list.Newest, list.Epoch}, err
 }

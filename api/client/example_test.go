@@ -61,12 +61,12 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	volume, err := c.Volumes().Create(ctx, client.VolumeRequest{Name: "survival", SizeLimit: 10 << 30})
+	volume, err := c.Volumes().Create(ctx, v1.VolumeSpec{Name: "survival", SizeLimit: 10 << 30})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	spec := client.ContainerSpec{InternalID: "survival", Image: "eclipse-temurin:21", VolumeID: volume.VolumeID,
+	spec := v1.ContainerSpec{InternalID: "survival", Image: "eclipse-temurin:21", VolumeID: volume.VolumeID,
 		StartupCommand: "java -jar server.jar", StartPattern: `Done \(`}
 	container, err := c.Containers().Apply(ctx, spec, client.ApplyOptions{})
 	if err != nil {

@@ -57,17 +57,8 @@ func contentPath(volume, path string) string {
 	return filesPath(volume, "/content?path="+url.QueryEscape(path))
 }
 
-// The types of downloads are those of the API.
-
-type (
-	// PullRequest is v1.PullRequest.
-	PullRequest = v1.PullRequest
-	// Pull is v1.PullView.
-	Pull = v1.PullView
-)
-
 // Pull begins a download in the background and returns its id.
-func (s Files) Pull(ctx context.Context, volume string, r PullRequest) (id string, err error) {
+func (s Files) Pull(ctx context.Context, volume string, r v1.PullRequest) (id string, err error) {
 	var body struct {
 		PullID string `json:"pull_id"`
 	}
@@ -76,9 +67,9 @@ func (s Files) Pull(ctx context.Context, volume string, r PullRequest) (id strin
 }
 
 // Pulls returns the downloads into a volume, the newest first.
-func (s Files) Pulls(ctx context.Context, volume string) ([]Pull, error) {
+func (s Files) Pulls(ctx context.Context, volume string) ([]v1.PullView, error) {
 	var body struct {
-		Pulls []Pull `json:"pulls"`
+		Pulls []v1.PullView `json:"pulls"`
 	}
 	err := s.c.get(ctx, volumePath(volume)+"/pulls", &body)
 	return body.Pulls, err

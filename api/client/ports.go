@@ -9,15 +9,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The types of ports are those of the API.
-
-type (
-	// PortRef is v1.PortRef.
-	PortRef = v1.PortRef
-	// PoolPort is v1.PoolPort.
-	PoolPort = v1.PoolPort
-)
-
 // DeletedPorts is the result of DeleteAll.
 type DeletedPorts struct {
 	Count   int              `json:"deleted_count"`
@@ -27,27 +18,27 @@ type DeletedPorts struct {
 // Ports are the calls for the port pool.
 type Ports struct{ c *Client }
 
-func portPath(p PortRef) string {
+func portPath(p v1.PortRef) string {
 	return "/network/ports/" + url.PathEscape(p.IP) + "/" + strconv.Itoa(p.Port)
 }
 
 // List returns all ports of the pool.
-func (s Ports) List(ctx context.Context) ([]PoolPort, error) {
+func (s Ports) List(ctx context.Context) ([]v1.PoolPort, error) {
 	var body struct {
-		Ports []PoolPort `json:"ports"`
+		Ports []v1.PoolPort `json:"ports"`
 	}
 	err := s.c.get(ctx, "/network/ports", &body)
 	return body.Ports, err
 }
 
 // Get returns a port of the pool.
-func (s Ports) Get(ctx context.Context, p PortRef) (port PoolPort, err error) {
+func (s Ports) Get(ctx context.Context, p v1.PortRef) (port v1.PoolPort, err error) {
 	err = s.c.get(ctx, portPath(p)+query("protocol", p.Protocol), &port)
 	return port, err
 }
 
 // Add adds a port to the pool.
-func (s Ports) Add(ctx context.Context, p PortRef) error {
+func (s Ports) Add(ctx context.Context, p v1.PortRef) error {
 	return s.c.Call(ctx, http.MethodPost, "/network/ports", p, nil)
 }
 
@@ -63,15 +54,15 @@ func (s Ports) AddRanges(ctx context.Context, ip, ranges, protocol string) (adde
 }
 
 // Delete deletes a port from the pool. It fails if a container has claimed it.
-func (s Ports) Delete(ctx context.Context, p PortRef) error {
+func (s Ports) Delete(ctx context.Context, p v1.PortRef) error {
 	return s.c.Call(ctx, http.MethodDelete, portPath(p)+query("protocol", p.Protocol), nil, nil)
 }
 
 // DeleteAll deletes ports from the pool, except for those that containers have
 // claimed. The daemon's server.body_limit bounds their number.
-func (s Ports) DeleteAll(ctx context.Context, ports []PortRef) (d DeletedPorts, err error) {
+func (s Ports) DeleteAll(ctx context.Context, ports []v1.PortRef) (d DeletedPorts, err error) {
 	body := struct {
-		Ports []PortRef `json:"ports"`
+		Ports []v1.PortRef `json:"ports"`
 	}{ports}
 	err = s.c.Call(ctx, http.MethodPost, "/network/ports/bulk-delete", body, &d)
 	return d, err

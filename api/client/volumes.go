@@ -9,17 +9,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The types of volumes are those of the API.
-
-type (
-	// Volume is v1.VolumeView.
-	Volume = v1.VolumeView
-	// VolumeRequest is v1.VolumeSpec.
-	VolumeRequest = v1.VolumeSpec
-	// VolumeChange is v1.VolumeChange.
-	VolumeChange = v1.VolumeChange
-)
-
 // Volumes are the calls for volumes.
 type Volumes struct{ c *Client }
 
@@ -27,9 +16,9 @@ func volumePath(id string) string { return "/volumes/" + url.PathEscape(id) }
 
 // List returns the volumes that have every one of these labels, each given as
 // "name=value" or "name".
-func (s Volumes) List(ctx context.Context, labels ...string) ([]Volume, error) {
+func (s Volumes) List(ctx context.Context, labels ...string) ([]v1.VolumeView, error) {
 	var body struct {
-		Volumes []Volume `json:"volumes"`
+		Volumes []v1.VolumeView `json:"volumes"`
 	}
 	path := "/volumes"
 	if len(labels) > 0 {
@@ -40,19 +29,19 @@ func (s Volumes) List(ctx context.Context, labels ...string) ([]Volume, error) {
 }
 
 // Get returns a volume. id is its UUID or the first 8 characters of it.
-func (s Volumes) Get(ctx context.Context, id string) (v Volume, err error) {
+func (s Volumes) Get(ctx context.Context, id string) (v v1.VolumeView, err error) {
 	err = s.c.get(ctx, volumePath(id), &v)
 	return v, err
 }
 
 // Create creates a volume. Only VolumeID and Path of the result are set.
-func (s Volumes) Create(ctx context.Context, r VolumeRequest) (v Volume, err error) {
+func (s Volumes) Create(ctx context.Context, r v1.VolumeSpec) (v v1.VolumeView, err error) {
 	err = s.c.Call(ctx, http.MethodPost, "/volumes", r, &v)
 	return v, err
 }
 
 // Change changes the name or the labels of a volume, and returns it.
-func (s Volumes) Change(ctx context.Context, id string, change VolumeChange) (v Volume, err error) {
+func (s Volumes) Change(ctx context.Context, id string, change v1.VolumeChange) (v v1.VolumeView, err error) {
 	err = s.c.Call(ctx, http.MethodPatch, volumePath(id), change, &v)
 	return v, err
 }
@@ -62,21 +51,6 @@ func (s Volumes) Delete(ctx context.Context, id string) error {
 	return s.c.Call(ctx, http.MethodDelete, volumePath(id), nil, nil)
 }
 
-// The types of backups are those of the API.
-
-type (
-	// Backup is v1.BackupView.
-	Backup = v1.BackupView
-	// Restore is v1.RestoreView.
-	Restore = v1.RestoreView
-	// BackupRequest is v1.BackupRequest.
-	BackupRequest = v1.BackupRequest
-	// RestoreRequest is v1.RestoreRequest.
-	RestoreRequest = v1.RestoreRequest
-	// BackupPolicy is v1.PolicyView.
-	BackupPolicy = v1.PolicyView
-)
-
 // Backups are the calls for backups of volumes.
 type Backups struct{ c *Client }
 
@@ -85,22 +59,22 @@ func policyPath(volume string) string { return volumePath(volume) + "/backup-pol
 
 // List returns the backups of a volume, or of all volumes if it is empty, the newest
 // first.
-func (s Backups) List(ctx context.Context, volume string) ([]Backup, error) {
+func (s Backups) List(ctx context.Context, volume string) ([]v1.BackupView, error) {
 	var body struct {
-		Backups []Backup `json:"backups"`
+		Backups []v1.BackupView `json:"backups"`
 	}
 	err := s.c.get(ctx, "/backups"+query("volume", volume), &body)
 	return body.Backups, err
 }
 
 // Get returns a backup.
-func (s Backups) Get(ctx context.Context, id string) (b Backup, err error) {
+func (s Backups) Get(ctx context.Context, id string) (b v1.BackupView, err error) {
 	err = s.c.get(ctx, backupPath(id), &b)
 	return b, err
 }
 
 // Create requests a backup of a volume and returns its id.
-func (s Backups) Create(ctx context.Context, volume string, r BackupRequest) (id string, err error) {
+func (s Backups) Create(ctx context.Context, volume string, r v1.BackupRequest) (id string, err error) {
 	var body struct {
 		ID string `json:"backup_id"`
 	}
@@ -109,7 +83,7 @@ func (s Backups) Create(ctx context.Context, volume string, r BackupRequest) (id
 }
 
 // Restore requests a restore of a backup and returns the id of the restore.
-func (s Backups) Restore(ctx context.Context, id string, r RestoreRequest) (restore string, err error) {
+func (s Backups) Restore(ctx context.Context, id string, r v1.RestoreRequest) (restore string, err error) {
 	var body struct {
 		ID string `json:"restore_id"`
 	}
@@ -129,13 +103,13 @@ func (s Backups) Download(ctx context.Context, id string) (io.ReadCloser, error)
 }
 
 // Policy returns the backup policy of a volume.
-func (s Backups) Policy(ctx context.Context, volume string) (p BackupPolicy, err error) {
+func (s Backups) Policy(ctx context.Context, volume string) (p v1.PolicyView, err error) {
 	err = s.c.get(ctx, policyPath(volume), &p)
 	return p, err
 }
 
 // SetPolicy replaces the backup policy of a volume, and returns it.
-func (s Backups) SetPolicy(ctx context.Context, volume string, p BackupPolicy) (set BackupPolicy, err error) {
+func (s Backups) SetPolicy(ctx context.Context, volume string, p v1.PolicyView) (set v1.PolicyView, err error) {
 	err = s.c.Call(ctx, http.MethodPut, policyPath(volume), p.PolicySpec, &set)
 	return set, err
 }

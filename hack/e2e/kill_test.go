@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -47,9 +47,9 @@ var requestCases = []requestCase{
 type victim struct {
 	requestCase
 	id, volume string
-	port       client.PortRef // at the end
-	old        client.PortRef // before a rebind
-	process    string         // before the request
+	port       v1.PortRef // at the end
+	old        v1.PortRef // before a rebind
+	process    string     // before the request
 }
 
 func verb(v string) func(*testing.T, *berthtest.Berth, *victim) {
@@ -185,7 +185,7 @@ func (w *victim) check(t *testing.T, b *berthtest.Berth) {
 	for file, times := range w.files {
 		require.Equal(t, times, c.Count(file), "%s: %s of %s", w.name, file, w.id)
 	}
-	require.Equal(t, []client.PortRef{w.port}, c.Bindings(), w.name)
+	require.Equal(t, []v1.PortRef{w.port}, c.Bindings(), w.name)
 	require.Equal(t, berthtest.Entry{PortRef: w.port, InUse: true, Container: w.id}, b.Pool(t)[w.port.String()], w.name)
 	if w.old.Port != 0 {
 		require.Equal(t, berthtest.Entry{PortRef: w.old}, b.Pool(t)[w.old.String()], w.name)

@@ -104,7 +104,7 @@ func TestPageOfPanel(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{Env: []string{"BERTH_SERVER_ALLOWED_ORIGINS=" + panel}})
 	b.Made(t, "mc", berthtest.Spec{})
 	volume, other := b.Container(t, "mc").VolumeID, b.Volume(t)
-	token, err := b.API.Tokens().Create(t.Context(), client.TokenRequest{Scopes: []v1.Scope{v1.ScopeFiles}, Containers: []string{"mc"}})
+	token, err := b.API.Tokens().Create(t.Context(), v1.TokenRequest{Scopes: []v1.Scope{v1.ScopeFiles}, Containers: []string{"mc"}})
 	require.NoError(t, err)
 	helpers := `
 		const berth = "http://` + b.Addr + `", token = "` + token.Token + `";

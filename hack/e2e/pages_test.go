@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 )
 
@@ -17,7 +17,7 @@ func TestPagesOverKills(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{})
 	var ids []string
 	for range 5 {
-		v, err := b.API.Volumes().Create(t.Context(), client.VolumeRequest{Name: "world", Labels: map[string]string{"game": "chess"}})
+		v, err := b.API.Volumes().Create(t.Context(), v1.VolumeSpec{Name: "world", Labels: map[string]string{"game": "chess"}})
 		require.NoError(t, err)
 		ids = append(ids, v.VolumeID)
 	}
@@ -26,7 +26,7 @@ func TestPagesOverKills(t *testing.T) {
 	var seen []string
 	for next := ""; ; {
 		var page struct {
-			Volumes  []client.Volume
+			Volumes  []v1.VolumeView
 			Continue string
 		}
 		b.Get(t, "/volumes?label=game=chess&limit=2"+next, &page)
@@ -44,7 +44,7 @@ func TestPagesOverKills(t *testing.T) {
 	}
 	require.Equal(t, ids, seen)
 	name := "creative"
-	v, err := b.API.Volumes().Change(t.Context(), ids[0], client.VolumeChange{Name: &name})
+	v, err := b.API.Volumes().Change(t.Context(), ids[0], v1.VolumeChange{Name: &name})
 	require.NoError(t, err)
 	require.Equal(t, "creative", v.Name)
 	require.Equal(t, map[string]string{"game": "chess"}, v.Labels)

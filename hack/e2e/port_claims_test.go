@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -67,7 +67,7 @@ type portPool struct {
 	b      *berthtest.Berth
 	volume string
 	image  string
-	ports  []client.PortRef
+	ports  []v1.PortRef
 
 	open       sync.RWMutex // read-locked by requests, locked by an audit
 	audits     int
@@ -81,9 +81,9 @@ type poolClient struct {
 	random  *rand.Rand
 	answers map[int]int // number of answers by status; 0: no answer
 
-	sure bool             // the last request was answered
-	has  bool             // if sure: the container exists
-	want []client.PortRef // if has: its ports
+	sure bool         // the last request was answered
+	has  bool         // if sure: the container exists
+	want []v1.PortRef // if has: its ports
 }
 
 func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
@@ -105,9 +105,9 @@ func (c *poolClient) run(ctx context.Context) {
 }
 
 // pick returns one or two different ports of the pool.
-func (c *poolClient) pick() []client.PortRef {
+func (c *poolClient) pick() []v1.PortRef {
 	at := c.random.Perm(len(c.ports))
-	ports := []client.PortRef{c.ports[at[0]]}
+	ports := []v1.PortRef{c.ports[at[0]]}
 	if c.random.IntN(2) == 0 {
 		ports = append(ports, c.ports[at[1]])
 	}

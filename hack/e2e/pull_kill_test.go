@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 )
@@ -37,12 +36,12 @@ func TestPullsSurviveKills(t *testing.T) {
 		b.Run(t)
 		b.Answers(t, "/healthz")
 	}
-	var list []client.Pull
+	var list []v1.PullView
 	berthtest.Until(t, wait, "all downloads end", func() (ended bool) {
 		var err error
 		list, err = b.API.Files().Pulls(t.Context(), volume)
 		require.NoError(t, err)
-		return !slices.ContainsFunc(list, func(p client.Pull) bool { return !p.State.Final() })
+		return !slices.ContainsFunc(list, func(p v1.PullView) bool { return !p.State.Final() })
 	})
 	require.Len(t, list, len(size))
 	var there []string

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 )
@@ -67,7 +66,7 @@ func newMirror(t *testing.T) *mirror {
 }
 
 // pulled waits until a download is in a state, and returns it.
-func pulled(t *testing.T, b *berthtest.Berth, volume, id string, state v1.PullState) (found client.Pull) {
+func pulled(t *testing.T, b *berthtest.Berth, volume, id string, state v1.PullState) (found v1.PullView) {
 	t.Helper()
 	berthtest.Until(t, wait, "the download is "+string(state), func() bool {
 		list, err := b.API.Files().Pulls(t.Context(), volume)
@@ -98,7 +97,7 @@ func parts(t *testing.T, b *berthtest.Berth, volume string) (names []string) {
 // the last one.
 func requirePullEvents(t *testing.T, b *berthtest.Berth, volume, last string) {
 	t.Helper()
-	var events client.EventList
+	var events v1.EventList
 	b.Get(t, "/events?type=pull&volume="+volume, &events)
 	var states []string
 	for _, e := range events.Events {
@@ -113,11 +112,11 @@ func TestPull(t *testing.T) {
 	t.Parallel()
 	mirror := newMirror(t)
 	b := berthtest.Start(t, berthtest.Options{Config: "files: {pull: true, pull_private: true}"})
-	v, err := b.API.Volumes().Create(t.Context(), client.VolumeRequest{SizeLimit: 64 << 20})
+	v, err := b.API.Volumes().Create(t.Context(), v1.VolumeSpec{SizeLimit: 64 << 20})
 	require.NoError(t, err)
 	volume := v.VolumeID
 	pull := func(path, to, checksum string) string {
-		id, err := b.API.Files().Pull(t.Context(), volume, client.PullRequest{URL: mirror.URL + path, Path: to, Checksum: checksum})
+		id, err := b.API.Files().Pull(t.Context(), volume, v1.PullRequest{URL: mirror.URL + path, Path: to, Checksum: checksum})
 		require.NoError(t, err)
 		return id
 	}
@@ -171,7 +170,7 @@ func TestPullReachesNoPrivateAddress(t *testing.T) {
 	volume := b.Volume(t)
 	answer := b.Do(t, "POST", "/volumes/"+volume+"/pull", map[string]any{"url": mirror.URL + "/1", "path": "f"})
 	require.Equal(t, 400, answer.Status)
-	id, err := b.API.Files().Pull(t.Context(), volume, client.PullRequest{URL: strings.Replace(mirror.URL, "127.0.0.1", "localhost", 1) + "/1", Path: "f"})
+	id, err := b.API.Files().Pull(t.Context(), volume, v1.PullRequest{URL: strings.Replace(mirror.URL, "127.0.0.1", "localhost", 1) + "/1", Path: "f"})
 	require.NoError(t, err)
 	require.Contains(t, pulled(t, b, volume, id, v1.PullFailed).Message, "not public")
 	require.Empty(t, parts(t, b, volume))

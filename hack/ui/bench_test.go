@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
 	"berth/api/ui"
+	v1 "berth/api/v1"
 	"berth/hack/bench/table"
 	"berth/hack/test/berthtest"
 )
@@ -36,7 +36,7 @@ func list(b *testing.B, d *berthtest.Berth, volume, prefix string, n int) {
 	for w := range writers {
 		all.Go(func() {
 			for i := w; i < n; i += writers {
-				assert.NoError(b, d.API.Containers().Create(b.Context(), client.ContainerSpec{InternalID: fmt.Sprintf("%s-%04d", prefix, i), Image: "games/survival:1",
+				assert.NoError(b, d.API.Containers().Create(b.Context(), v1.ContainerSpec{InternalID: fmt.Sprintf("%s-%04d", prefix, i), Image: "games/survival:1",
 					VolumeID: volume, Labels: map[string]string{"customer": fmt.Sprint(i)}}))
 			}
 		})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 )
@@ -89,7 +88,7 @@ func TestNarrowToken(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{})
 	b.Made(t, "mine", berthtest.Spec{"startup_command": server})
 	b.Made(t, "other", berthtest.Spec{})
-	token, err := b.API.Tokens().Create(t.Context(), client.TokenRequest{Name: "alice", Scopes: []v1.Scope{v1.ScopeRead}, Containers: []string{"mine"}})
+	token, err := b.API.Tokens().Create(t.Context(), v1.TokenRequest{Name: "alice", Scopes: []v1.Scope{v1.ScopeRead}, Containers: []string{"mine"}})
 	require.NoError(t, err)
 	p := openTab(t)
 	p.login(b, token.Token)

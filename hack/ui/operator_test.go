@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -22,7 +22,7 @@ func TestLongNamesAndManyPorts(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	id := strings.Repeat("very-long-name-", 5)[:63]
-	var bound []client.PortRef
+	var bound []v1.PortRef
 	for range 18 {
 		bound = append(bound, b.Port(t))
 	}

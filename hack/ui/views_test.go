@@ -9,7 +9,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 )
@@ -25,13 +24,13 @@ func populate(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	for _, id := range []string{"survival", "lobby"} {
 		b.Create(t, id, berthtest.Spec{"startup_command": output, "start_pattern": `^Done`, "power": "running", "labels": map[string]string{"customer": "42"},
-			"ports": []client.PortRef{b.Port(t)}, "limits": map[string]any{"memory": 64 << 20, "cpu": 0.5},
+			"ports": []v1.PortRef{b.Port(t)}, "limits": map[string]any{"memory": 64 << 20, "cpu": 0.5},
 			"install_script": "mkdir config world; echo motd=hello > server.properties; echo a > config/game.yml"})
 	}
 	for id, f := range faults {
 		f.cause(t, b, id)
 	}
-	_, err := b.API.Tokens().Create(t.Context(), client.TokenRequest{Name: "panel of alice", Scopes: []v1.Scope{v1.ScopeRead, v1.ScopeConsole}, Containers: []string{"survival"}})
+	_, err := b.API.Tokens().Create(t.Context(), v1.TokenRequest{Name: "panel of alice", Scopes: []v1.Scope{v1.ScopeRead, v1.ScopeConsole}, Containers: []string{"survival"}})
 	require.NoError(t, err)
 	b.State(t, "survival", "running")
 }

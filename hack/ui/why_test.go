@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -43,7 +43,7 @@ var faults = map[string]fault{
 		listener, err := net.Listen("tcp", net.JoinHostPort(taken.IP, strconv.Itoa(taken.Port)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = listener.Close() })
-		created(berthtest.Spec{"ports": []client.PortRef{taken}})(t, b, id)
+		created(berthtest.Spec{"ports": []v1.PortRef{taken}})(t, b, id)
 	}, "Could not start", "Port is taken", "Another program or container of this host has the port"},
 	"volume-gone": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Made(t, id, nil)

@@ -40,7 +40,7 @@ func newApplyCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a := &applier{cmd: cmd, d: d, list: list, changes: map[string]client.Changes{}, waiting: w}
+		a := &applier{cmd: cmd, d: d, list: list, changes: map[string]v1.Changes{}, waiting: w}
 		if dryRun {
 			return a.each(a.preview)
 		}
@@ -60,7 +60,7 @@ type applier struct {
 	cmd     *cobra.Command
 	d       *daemon
 	list    []manifest
-	changes map[string]client.Changes // by internal id, of the dry runs that succeeded
+	changes map[string]v1.Changes // by internal id, of the dry runs that succeeded
 
 	waiting          *waiting
 	running, stopped []string // ids that were applied, by their desired power
@@ -95,7 +95,7 @@ func (a *applier) validate() error {
 }
 
 func (a *applier) dryRun(m manifest) error {
-	var changes client.Changes
+	var changes v1.Changes
 	err := a.d.Call(a.ctx(), http.MethodPut, m.path()+"?dry_run=true", m.spec, &changes)
 	if err == nil {
 		a.changes[m.id] = changes
@@ -109,7 +109,7 @@ func (a *applier) apply(m manifest) error {
 			return err
 		}
 	}
-	var c client.Container
+	var c v1.ContainerView
 	if err := a.d.Call(a.ctx(), http.MethodPut, m.path(), m.spec, &c); err != nil {
 		return err
 	}
@@ -161,11 +161,11 @@ type planned struct {
 	Container string `json:"container"`
 	Source    string `json:"source"` // file and document
 	Result    string `json:"result"` // created, configured or unchanged
-	client.Changes
+	v1.Changes
 }
 
 // printPlanned prints one line of JSON, or a YAML document.
-func printPlanned(cmd *cobra.Command, m manifest, changes client.Changes) error {
+func printPlanned(cmd *cobra.Command, m manifest, changes v1.Changes) error {
 	raw, err := json.Marshal(planned{m.id, m.source, result(changes), changes})
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func printPlanned(cmd *cobra.Command, m manifest, changes client.Changes) error 
 }
 
 // result returns what applying changes does, in the words of kubectl.
-func result(c client.Changes) string {
+func result(c v1.Changes) string {
 	for _, action := range c.Actions {
 		if action.Action == "create" {
 			return "created"

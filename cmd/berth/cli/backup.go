@@ -18,7 +18,6 @@ import (
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -55,8 +54,8 @@ func addBackupFlags(cmd *cobra.Command) *backupFlags {
 }
 
 // request returns the part of a request that the flags give.
-func (f *backupFlags) request() (client.BackupRequest, error) {
-	r := client.BackupRequest{Target: v1.Target(f.target), Ignore: f.ignore}
+func (f *backupFlags) request() (v1.BackupRequest, error) {
+	r := v1.BackupRequest{Target: v1.Target(f.target), Ignore: f.ignore}
 	q := f.quiesce
 	q.Timeout = v1.Duration(f.timeout)
 	switch {
@@ -123,12 +122,12 @@ func newBackupList(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		return listOf(d, list, "There are no backups.", func(b client.Backup) string { return b.BackupID },
+		return listOf(d, list, "There are no backups.", func(b v1.BackupView) string { return b.BackupID },
 			[]string{"BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED", "TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE"}, backupRow), nil
 	})
 }
 
-func backupRow(b client.Backup) []string {
+func backupRow(b v1.BackupView) []string {
 	state := string(b.State)
 	if b.State == v1.JobRunning && b.Progress.Total > 0 {
 		state = fmt.Sprintf("running %d%%", 100*b.Progress.Bytes/max(b.Progress.Total, b.Progress.Bytes))
@@ -139,7 +138,7 @@ func backupRow(b client.Backup) []string {
 
 func newBackupRestore(c *connector) *cobra.Command {
 	var w *waiting
-	var r client.RestoreRequest
+	var r v1.RestoreRequest
 	cmd := c.command(&cobra.Command{
 		Use:   "restore <backup>",
 		Short: "Restore a backup into its volume, or into another one",
@@ -202,7 +201,7 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 func (w *waiting) restore(cmd *cobra.Command, d *daemon, backup, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
 		b, err := d.Backups().Get(ctx, backup)
-		i := slices.IndexFunc(b.Restores, func(r client.Restore) bool { return r.RestoreID == id })
+		i := slices.IndexFunc(b.Restores, func(r v1.RestoreView) bool { return r.RestoreID == id })
 		switch {
 		case err != nil:
 			return "", false, err
@@ -254,7 +253,7 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := d.Backups().SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(every), Keep: keep,
+		p, err := d.Backups().SetPolicy(cmd.Context(), volume, v1.PolicyView{PolicySpec: v1.PolicySpec{Every: v1.Duration(every), Keep: keep,
 			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce}})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
@@ -348,7 +347,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 }
 
 // downloadBackup writes the archive of a backup to a file, or to standard output.
-func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
+func downloadBackup(cmd *cobra.Command, d *daemon, b v1.BackupView, name string) error {
 	content, err := d.Backups().Download(cmd.Context(), b.BackupID)
 	if err != nil {
 		return err

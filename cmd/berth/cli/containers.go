@@ -51,8 +51,8 @@ func labelText(labels []string) string {
 }
 
 // listContainers returns the listing of the containers that have labels. raw is its JSON.
-func listContainers(raw []byte, list []client.Summary, labels []string) listing {
-	l := listing{raw: raw, names: names(list, func(s client.Summary) string { return s.InternalID })}
+func listContainers(raw []byte, list []v1.ContainerSummary, labels []string) listing {
+	l := listing{raw: raw, names: names(list, func(s v1.ContainerSummary) string { return s.InternalID })}
 	l.fill = func(t *table) {
 		if len(list) == 0 {
 			t.line("There are no containers" + labelText(labels) + ".")
@@ -72,10 +72,10 @@ func listContainers(raw []byte, list []client.Summary, labels []string) listing 
 
 // overview is the output of `berth ps -o json`.
 type overview struct {
-	URL        string           `json:"url"`
-	Ready      bool             `json:"ready"`
-	Reason     string           `json:"reason"` // why the daemon is not ready
-	Containers []client.Summary `json:"containers"`
+	URL        string                `json:"url"`
+	Ready      bool                  `json:"ready"`
+	Reason     string                `json:"reason"` // why the daemon is not ready
+	Containers []v1.ContainerSummary `json:"containers"`
 }
 
 func newPsCommand(c *connector) *cobra.Command {
@@ -127,7 +127,7 @@ func describeContainer(cmd *cobra.Command, d *daemon, id string, next bool) erro
 }
 
 // describe shows a container in detail.
-func describe(t *table, c client.Container, now time.Time) {
+func describe(t *table, c v1.ContainerView, now time.Time) {
 	t.field("container", c.InternalID)
 	t.field("state", string(c.State))
 	t.field("since", age(c.StateSince, now))

@@ -26,9 +26,9 @@ func newPortsCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		return listOf(d, list, "There are no ports; berth ports add adds some.", client.PoolPort.String,
+		return listOf(d, list, "There are no ports; berth ports add adds some.", v1.PoolPort.String,
 			[]string{"ADDRESS", "PROTOCOL", "IN USE", "CONTAINER", "FIREWALL"},
-			func(p client.PoolPort) []string {
+			func(p v1.PoolPort) []string {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {
 					rule += ": " + string(p.Firewall.Reason)
@@ -82,9 +82,9 @@ func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) err
 	if err := f.Err(); err != nil {
 		return err
 	}
-	var ports []client.PortRef
+	var ports []v1.PortRef
 	for port := range set.All() {
-		ports = append(ports, client.PortRef{IP: ip, Port: port, Protocol: protocol})
+		ports = append(ports, v1.PortRef{IP: ip, Port: port, Protocol: protocol})
 	}
 	total := client.DeletedPorts{Skipped: []v1.ClaimedPort{}}
 	for batch := range slices.Chunk(ports, deleteBatch) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -19,7 +18,7 @@ func newTokenCommand(c *connector) *cobra.Command {
 }
 
 func newTokenCreate(c *connector) *cobra.Command {
-	var request client.TokenRequest
+	var request v1.TokenRequest
 	var scopes, keyFiles []string
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "create",
@@ -89,9 +88,9 @@ func newTokenList(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		return listOf(d, tokens, "There are no tokens but that of the configuration.", func(k client.Token) string { return k.ID },
+		return listOf(d, tokens, "There are no tokens but that of the configuration.", func(k v1.TokenView) string { return k.ID },
 			[]string{"TOKEN", "NAME", "SCOPES", "CONTAINERS", "EXPIRES", "PARENT*", "SSH KEYS*"},
-			func(k client.Token) []string {
+			func(k v1.TokenView) []string {
 				scopes := names(k.Scopes, func(s v1.Scope) string { return string(s) })
 				return []string{k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), string(k.Parent), strings.Join(k.SSHKeys, ",")}
 			}), nil

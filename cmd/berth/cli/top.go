@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -126,14 +125,14 @@ func (o topOptions) list(cmd *cobra.Command, d *daemon) (listing, error) {
 		return listing{}, err
 	}
 	var l listing
-	id := func(m client.Measured) string { return m.InternalID }
+	id := func(m v1.MeasuredContainer) string { return m.InternalID }
 	known := names(all, id)
 	for _, requested := range o.ids {
 		if !slices.Contains(known, requested) {
 			l.err = errors.Join(l.err, withCode(exitNotFound, errors.New(requested+": Container not found")))
 		}
 	}
-	running := slices.DeleteFunc(all, func(m client.Measured) bool {
+	running := slices.DeleteFunc(all, func(m v1.MeasuredContainer) bool {
 		return m.Stats == nil || len(o.ids) > 0 && !slices.Contains(o.ids, m.InternalID)
 	})
 	slices.SortStableFunc(running, o.compare)
@@ -144,7 +143,7 @@ func (o topOptions) list(cmd *cobra.Command, d *daemon) (listing, error) {
 }
 
 // compare orders the greatest usage first, and equal ones by name.
-func (o topOptions) compare(a, b client.Measured) int {
+func (o topOptions) compare(a, b v1.MeasuredContainer) int {
 	byName := cmp.Compare(a.InternalID, b.InternalID)
 	switch o.sort {
 	case "cpu":
@@ -157,7 +156,7 @@ func (o topOptions) compare(a, b client.Measured) int {
 	return byName
 }
 
-func fillTop(t *table, running []client.Measured) {
+func fillTop(t *table, running []v1.MeasuredContainer) {
 	if len(running) == 0 {
 		t.line("No container runs.")
 		return

@@ -11,7 +11,6 @@ import (
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -26,9 +25,9 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		return listOf(d, list, "There are no volumes"+labelText(labels)+".", func(v client.Volume) string { return v.VolumeID },
+		return listOf(d, list, "There are no volumes"+labelText(labels)+".", func(v v1.VolumeView) string { return v.VolumeID },
 			[]string{"VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED", "PATH*"},
-			func(v client.Volume) []string {
+			func(v v1.VolumeView) []string {
 				return []string{v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
 					strconv.FormatBool(v.Ready), date(time.Unix(v.CreatedAt, 0)), v.Path}
 			}), nil
@@ -39,7 +38,7 @@ func newVolumesCommand(c *connector) *cobra.Command {
 }
 
 func newVolumesCreate(c *connector) *cobra.Command {
-	var r client.VolumeRequest
+	var r v1.VolumeSpec
 	cmd := c.command(&cobra.Command{
 		Use:     "create",
 		Short:   "Create a volume and print its id",
@@ -71,7 +70,7 @@ func newVolumesChange(c *connector) *cobra.Command {
 		Example: "  berth volumes change 3f2a91c0 --name survival --label customer=42",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		var change client.VolumeChange
+		var change v1.VolumeChange
 		if cmd.Flags().Changed("name") {
 			change.Name = &name
 		}
@@ -79,7 +78,7 @@ func newVolumesChange(c *connector) *cobra.Command {
 			delete(labels, "") // of --label ''
 			change.Labels = &labels
 		}
-		if change == (client.VolumeChange{}) {
+		if change == (v1.VolumeChange{}) {
 			return withCode(exitUsage, errors.New("nothing to change: give --name or --label"))
 		}
 		if _, err := d.Volumes().Change(cmd.Context(), args[0], change); err != nil {

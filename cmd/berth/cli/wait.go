@@ -223,7 +223,7 @@ type waited struct {
 	daemon *daemon
 	goal   goal
 
-	last client.Container // as last observed; its State is empty before
+	last v1.ContainerView // as last observed; its State is empty before
 	ran  bool             // a run was observed since the command began
 }
 
@@ -280,7 +280,7 @@ func (w *waited) done(raw []byte) error {
 }
 
 // observe records the state of the container.
-func (w *waited) observe(c client.Container) {
+func (w *waited) observe(c v1.ContainerView) {
 	before, known := w.last.StartedAt, w.last.State != ""
 	restarted := known && c.StartedAt != nil && (before == nil || !before.Equal(*c.StartedAt))
 	w.ran = w.ran || restarted || c.State.Active()
@@ -295,7 +295,7 @@ func (w *waited) gaveUp() bool {
 
 // lastObserved reports whether a container ran when the engine last answered: it may have
 // exited since. Without a run the state cannot change while the engine is away.
-func lastObserved(c client.Container) bool {
+func lastObserved(c v1.ContainerView) bool {
 	return c.State == v1.Running && v1.FindCondition(c.Conditions, v1.EngineReachable).Status == v1.False
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/store"
 )
 
@@ -200,7 +201,7 @@ func checkVolumes(ctx context.Context, e *examination) Result {
 	return judgeVolumes(list)
 }
 
-func judgeVolumes(list []client.Volume) Result {
+func judgeVolumes(list []v1.VolumeView) Result {
 	var missing []string
 	for _, v := range list {
 		if v.Ready {

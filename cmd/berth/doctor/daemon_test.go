@@ -161,5 +161,5 @@ func TestVolumes(t *testing.T) {
 	require.Contains(t, r.Remedy, "restore a backup")
 	require.Equal(t, Warn, check(map[string]string{"/readyz": "{}"}).Status, "the daemon does not list them")
 	require.Equal(t, warning("unknown: no daemon answers", "see the check daemon"), checkVolumes(t.Context(), newExamination(t.Context(), Options{})))
-	require.Contains(t, judgeVolumes(make([]client.Volume, maxNamed+2)).Message, " and 2 more")
+	require.Contains(t, judgeVolumes(make([]v1.VolumeView, maxNamed+2)).Message, " and 2 more")
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/enginetest"
 	"berth/hack/test/kubetest"
 )
 
 // Container is a container as berth reports it.
-type Container struct{ client.Container }
+type Container struct{ v1.ContainerView }
 
 // Spec is the body of a request that creates a container.
 type Spec map[string]any
@@ -23,19 +24,19 @@ type Spec map[string]any
 // Volume creates a volume.
 func (b *Client) Volume(t testing.TB) (id string) {
 	t.Helper()
-	v, err := b.API.Volumes().Create(b.background(), client.VolumeRequest{})
+	v, err := b.API.Volumes().Create(b.background(), v1.VolumeSpec{})
 	check(t, err)
 	return v.VolumeID
 }
 
 // Port adds a free port of 127.0.0.1, or of the cluster's first node, to the pool.
-func (b *Client) Port(t testing.TB) client.PortRef {
+func (b *Client) Port(t testing.TB) v1.PortRef {
 	t.Helper()
 	ip := "127.0.0.1"
 	if kubetest.Running() {
 		ip = kubetest.Node
 	}
-	p := client.PortRef{IP: ip, Port: FreePort(t), Protocol: "tcp"}
+	p := v1.PortRef{IP: ip, Port: FreePort(t), Protocol: "tcp"}
 	check(t, b.API.Ports().Add(b.background(), p))
 	return p
 }
@@ -141,7 +142,7 @@ func (b *Client) Gone(t testing.TB, id string) {
 
 // Entry is a port of the pool without its firewall rule.
 type Entry struct {
-	client.PortRef
+	v1.PortRef
 	InUse     bool
 	Container string
 }
@@ -159,10 +160,10 @@ func (b *Client) Pool(t testing.TB) map[string]Entry {
 }
 
 // Bindings returns the published ports of a container.
-func (c Container) Bindings() []client.PortRef {
-	list := make([]client.PortRef, len(c.Ports))
+func (c Container) Bindings() []v1.PortRef {
+	list := make([]v1.PortRef, len(c.Ports))
 	for i, p := range c.Ports {
-		list[i] = client.PortRef{IP: p.IP, Port: p.Port, Protocol: p.Protocol}
+		list[i] = v1.PortRef{IP: p.IP, Port: p.Port, Protocol: p.Protocol}
 	}
 	return list
 }
