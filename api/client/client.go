@@ -132,6 +132,18 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return c.send(request, into)
 }
 
+// field sends a request as Call does, and returns one field of the response.
+func field[T any](ctx context.Context, c *Client, method, path string, body any, name string) (value T, err error) {
+	var answer map[string]json.RawMessage
+	if err := c.Call(ctx, method, path, body, &answer); err != nil || answer[name] == nil {
+		return value, err
+	}
+	if err := json.Unmarshal(answer[name], &value); err != nil {
+		return value, fmt.Errorf("%w: %w", ErrNotBerth, err)
+	}
+	return value, nil
+}
+
 func (c *Client) send(request *http.Request, into any) error {
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -202,6 +214,14 @@ func query(pairs ...string) string {
 		return ""
 	}
 	return "?" + strings.Join(parameters, "&")
+}
+
+// labelQuery returns the parameters that select objects with these labels.
+func labelQuery(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return "?" + url.Values{"label": labels}.Encode()
 }
 
 // ErrNotBerth is the error for a response that a berth daemon does not send.

@@ -26,24 +26,12 @@ func containerPath(id string) string { return "/containers/" + url.PathEscape(id
 // List returns the containers that have every one of these labels, each given as
 // "name=value" or "name".
 func (s Containers) List(ctx context.Context, labels ...string) ([]v1.ContainerSummary, error) {
-	var body struct {
-		Containers []v1.ContainerSummary `json:"containers"`
-	}
-	path := "/containers"
-	if len(labels) > 0 {
-		path += "?" + url.Values{"label": labels}.Encode()
-	}
-	err := s.c.get(ctx, path, &body)
-	return body.Containers, err
+	return field[[]v1.ContainerSummary](ctx, s.c, http.MethodGet, "/containers"+labelQuery(labels), nil, "containers")
 }
 
 // ListMeasured returns all containers with their current resource usage.
 func (s Containers) ListMeasured(ctx context.Context) ([]v1.MeasuredContainer, error) {
-	var body struct {
-		Containers []v1.MeasuredContainer `json:"containers"`
-	}
-	err := s.c.get(ctx, "/containers?stats=true", &body)
-	return body.Containers, err
+	return field[[]v1.MeasuredContainer](ctx, s.c, http.MethodGet, "/containers?stats=true", nil, "containers")
 }
 
 // Get returns a container.
@@ -132,11 +120,7 @@ func (s Containers) Send(ctx context.Context, id, command string) error {
 }
 
 func (s Containers) accepted(ctx context.Context, method, path string, body any) (string, error) {
-	var answer struct {
-		Message string `json:"message"`
-	}
-	err := s.c.Call(ctx, method, path, body, &answer)
-	return answer.Message, err
+	return field[string](ctx, s.c, method, path, body, "message")
 }
 
 // LogOptions select lines of a console.

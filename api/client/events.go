@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -98,9 +99,5 @@ func (s Audit) Last(ctx context.Context, limit int, f v1.AuditFilter) ([]v1.Audi
 }
 
 func (s Audit) list(ctx context.Context, f v1.AuditFilter, parameters ...string) ([]v1.AuditEntry, error) {
-	var body struct {
-		Entries []v1.AuditEntry `json:"entries"`
-	}
-	err := s.c.get(ctx, "/audit"+query(append(parameters, "container", f.Container, "volume", f.Volume, "actor", f.Actor)...), &body)
-	return body.Entries, err
+	return field[[]v1.AuditEntry](ctx, s.c, http.MethodGet, "/audit"+query(append(parameters, "container", f.Container, "volume", f.Volume, "actor", f.Actor)...), nil, "entries")
 }

@@ -17,11 +17,7 @@ func filesPath(volume, rest string) string { return volumePath(volume) + "/files
 
 // List returns the entries of a folder, folders first.
 func (s Files) List(ctx context.Context, volume, folder string) ([]v1.FileEntry, error) {
-	var body struct {
-		Files []v1.FileEntry `json:"files"`
-	}
-	err := s.c.get(ctx, filesPath(volume, query("path", folder)), &body)
-	return body.Files, err
+	return field[[]v1.FileEntry](ctx, s.c, http.MethodGet, filesPath(volume, query("path", folder)), nil, "files")
 }
 
 // Search returns the entries below a folder whose name contains text, or matches it
@@ -59,20 +55,12 @@ func contentPath(volume, path string) string {
 
 // Pull begins a download in the background and returns its id.
 func (s Files) Pull(ctx context.Context, volume string, r v1.PullRequest) (id string, err error) {
-	var body struct {
-		PullID string `json:"pull_id"`
-	}
-	err = s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/pull", r, &body)
-	return body.PullID, err
+	return field[string](ctx, s.c, http.MethodPost, volumePath(volume)+"/pull", r, "pull_id")
 }
 
 // Pulls returns the downloads into a volume, the newest first.
 func (s Files) Pulls(ctx context.Context, volume string) ([]v1.PullView, error) {
-	var body struct {
-		Pulls []v1.PullView `json:"pulls"`
-	}
-	err := s.c.get(ctx, volumePath(volume)+"/pulls", &body)
-	return body.Pulls, err
+	return field[[]v1.PullView](ctx, s.c, http.MethodGet, volumePath(volume)+"/pulls", nil, "pulls")
 }
 
 // CancelPull cancels a download.

@@ -24,11 +24,7 @@ func portPath(p v1.PortRef) string {
 
 // List returns all ports of the pool.
 func (s Ports) List(ctx context.Context) ([]v1.PoolPort, error) {
-	var body struct {
-		Ports []v1.PoolPort `json:"ports"`
-	}
-	err := s.c.get(ctx, "/network/ports", &body)
-	return body.Ports, err
+	return field[[]v1.PoolPort](ctx, s.c, http.MethodGet, "/network/ports", nil, "ports")
 }
 
 // Get returns a port of the pool.
@@ -45,12 +41,8 @@ func (s Ports) Add(ctx context.Context, p v1.PortRef) error {
 // AddRanges adds ports such as "25565-25600,30000" to the pool, all of them or none.
 // It returns their number.
 func (s Ports) AddRanges(ctx context.Context, ip, ranges, protocol string) (added int, err error) {
-	var body struct {
-		Added int `json:"added_count"`
-	}
 	request := map[string]string{"ip": ip, "ports": ranges, "protocol": protocol}
-	err = s.c.Call(ctx, http.MethodPost, "/network/ports/bulk", request, &body)
-	return body.Added, err
+	return field[int](ctx, s.c, http.MethodPost, "/network/ports/bulk", request, "added_count")
 }
 
 // Delete deletes a port from the pool. It fails if a container has claimed it.

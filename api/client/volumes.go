@@ -17,15 +17,7 @@ func volumePath(id string) string { return "/volumes/" + url.PathEscape(id) }
 // List returns the volumes that have every one of these labels, each given as
 // "name=value" or "name".
 func (s Volumes) List(ctx context.Context, labels ...string) ([]v1.VolumeView, error) {
-	var body struct {
-		Volumes []v1.VolumeView `json:"volumes"`
-	}
-	path := "/volumes"
-	if len(labels) > 0 {
-		path += "?" + url.Values{"label": labels}.Encode()
-	}
-	err := s.c.get(ctx, path, &body)
-	return body.Volumes, err
+	return field[[]v1.VolumeView](ctx, s.c, http.MethodGet, "/volumes"+labelQuery(labels), nil, "volumes")
 }
 
 // Get returns a volume. id is its UUID or the first 8 characters of it.
@@ -60,11 +52,7 @@ func policyPath(volume string) string { return volumePath(volume) + "/backup-pol
 // List returns the backups of a volume, or of all volumes if it is empty, the newest
 // first.
 func (s Backups) List(ctx context.Context, volume string) ([]v1.BackupView, error) {
-	var body struct {
-		Backups []v1.BackupView `json:"backups"`
-	}
-	err := s.c.get(ctx, "/backups"+query("volume", volume), &body)
-	return body.Backups, err
+	return field[[]v1.BackupView](ctx, s.c, http.MethodGet, "/backups"+query("volume", volume), nil, "backups")
 }
 
 // Get returns a backup.
@@ -75,20 +63,12 @@ func (s Backups) Get(ctx context.Context, id string) (b v1.BackupView, err error
 
 // Create requests a backup of a volume and returns its id.
 func (s Backups) Create(ctx context.Context, volume string, r v1.BackupRequest) (id string, err error) {
-	var body struct {
-		ID string `json:"backup_id"`
-	}
-	err = s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/backups", r, &body)
-	return body.ID, err
+	return field[string](ctx, s.c, http.MethodPost, volumePath(volume)+"/backups", r, "backup_id")
 }
 
 // Restore requests a restore of a backup and returns the id of the restore.
 func (s Backups) Restore(ctx context.Context, id string, r v1.RestoreRequest) (restore string, err error) {
-	var body struct {
-		ID string `json:"restore_id"`
-	}
-	err = s.c.Call(ctx, http.MethodPost, backupPath(id)+"/restore", r, &body)
-	return body.ID, err
+	return field[string](ctx, s.c, http.MethodPost, backupPath(id)+"/restore", r, "restore_id")
 }
 
 // Delete requests the deletion of a backup. A pending or running one is cancelled.
