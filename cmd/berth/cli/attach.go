@@ -58,7 +58,6 @@ func attach(cmd *cobra.Command, d *daemon, id string, tail int) error {
 		return err
 	}
 	a := &attachment{cmd: cmd, daemon: d, id: id}
-	d.notices = notes{a}
 	in, err := openInput(cmd)
 	if err != nil {
 		return err
@@ -69,7 +68,7 @@ func attach(cmd *cobra.Command, d *daemon, id string, tail int) error {
 			end(err) // and the stream
 		}
 	}()
-	end(a.follow(ctx, client.OpenOptions{Tail: tail, Size: in.size()}))
+	end(d.receive(notes{a}, d.Containers().Follow(ctx, id, client.OpenOptions{Tail: tail, Size: in.size()}), a.print))
 	switch err := context.Cause(ctx); {
 	case parent.Err() != nil:
 		return nil
@@ -107,20 +106,6 @@ func (a *attachment) input(ctx context.Context, in *input) error {
 		return err
 	}
 	return errDetached // Ctrl-D
-}
-
-// follow prints messages until there are no more.
-func (a *attachment) follow(ctx context.Context, options client.OpenOptions) error {
-	for m, err := range a.daemon.Containers().Follow(ctx, a.id, options) {
-		if err != nil {
-			return err
-		}
-		a.daemon.broken = false
-		if err := a.print(m); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *attachment) print(m client.Message) error {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	v1 "berth/api/v1"
@@ -132,7 +131,7 @@ func backupRow(b v1.BackupView) []string {
 	if b.State == v1.JobRunning && b.Progress.Total > 0 {
 		state = fmt.Sprintf("running %d%%", 100*b.Progress.Bytes/max(b.Progress.Total, b.Progress.Bytes))
 	}
-	return []string{b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(orZero(b.Size))),
+	return []string{b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, bytesText(orZero(b.Size)),
 		date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), string(b.Checksum), b.Message}
 }
 
@@ -193,7 +192,7 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 		case b.State != v1.JobCompleted:
 			return "", true, fmt.Errorf("%s: the backup failed: %s", id, b.Message)
 		}
-		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %s, %d skipped", id, units.BytesSize(float64(orZero(b.Size))), count(int(orZero(b.Files)), "file"), b.SkippedTotal)
+		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %s, %d skipped", id, bytesText(orZero(b.Size)), count(int(orZero(b.Files)), "file"), b.SkippedTotal)
 	}))
 }
 
@@ -340,7 +339,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printDone(cmd, raw, name, "%s: %s, checksum correct", name, units.BytesSize(float64(orZero(b.Size))))
+		return printDone(cmd, raw, name, "%s: %s, checksum correct", name, bytesText(orZero(b.Size)))
 	})
 	cmd.Flags().StringVar(&out, "file", "", "file to write, - for standard output (default <backup>.tar.zst)")
 	return cmd

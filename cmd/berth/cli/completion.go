@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	v1 "berth/api/v1"
 )
 
 // completionTimeout bounds how long a shell waits for the daemon.
@@ -44,14 +46,23 @@ func (c *connector) ask(cmd *cobra.Command, text string, sources ...source) []co
 	return offers
 }
 
-// offer returns a completion of the arguments of a command: at most most of them, 0 for
-// any number, none of them twice.
+// offer returns a completion of the arguments of a command from sources; see atMost.
 func (c *connector) offer(most int, sources ...source) cobra.CompletionFunc {
+	return atMost(most, func(cmd *cobra.Command, text string) []cobra.Completion { return c.ask(cmd, text, sources...) })
+}
+
+// completeContexts is offer for the names of contexts.
+func (c *connector) completeContexts(most int) cobra.CompletionFunc {
+	return atMost(most, func(*cobra.Command, string) []cobra.Completion { return c.contextNames() })
+}
+
+// atMost returns a completion of at most most arguments, 0 for any number, none of them twice.
+func atMost(most int, list func(cmd *cobra.Command, text string) []cobra.Completion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return without(c.ask(cmd, text, sources...), args), cobra.ShellCompDirectiveNoFileComp
+		return without(list(cmd, text), args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -65,40 +76,17 @@ func without(offers []cobra.Completion, given []string) []cobra.Completion {
 
 func containerIDs(ctx context.Context, d *daemon) ([]string, error) {
 	list, err := d.Containers().List(ctx)
-	offers := make([]string, len(list))
-	for i, s := range list {
-		offers[i] = s.InternalID + "\t" + string(s.State)
-	}
-	return offers, err
+	return names(list, func(s v1.ContainerSummary) string { return s.InternalID + "\t" + string(s.State) }), err
 }
 
 func volumeIDs(ctx context.Context, d *daemon) ([]string, error) {
 	list, err := d.Volumes().List(ctx)
-	offers := make([]string, len(list))
-	for i, v := range list {
-		offers[i] = v.VolumeID + "\t" + strings.Join(v.UsedBy, " ")
-	}
-	return offers, err
+	return names(list, func(v v1.VolumeView) string { return v.VolumeID + "\t" + strings.Join(v.UsedBy, " ") }), err
 }
 
 func tokenIDs(ctx context.Context, d *daemon) ([]string, error) {
 	list, err := d.Tokens().List(ctx)
-	offers := make([]string, len(list))
-	for i, k := range list {
-		offers[i] = k.ID + "\t" + dateOf(k.ExpiresAt)
-	}
-	return offers, err
-}
-
-// completeContexts completes with the names of contexts: at most most of them, 0 for any
-// number.
-func (c *connector) completeContexts(most int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return without(c.contextNames(), args), cobra.ShellCompDirectiveNoFileComp
-	}
+	return names(list, func(k v1.TokenView) string { return k.ID + "\t" + dateOf(k.ExpiresAt) }), err
 }
 
 // addCompletions completes the arguments and flags of the commands that take ids.

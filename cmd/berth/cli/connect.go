@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"net"
 	"net/http"
 	"net/url"
@@ -245,6 +246,22 @@ func newDaemon(address string, token v1.Secret, urlFrom, tokenFrom string, confi
 	d.Client, err = client.New(client.Options{URL: address, Token: token, TLS: config, OnRetry: d.reportBroken,
 		Observe: func(_ *http.Request, _ *http.Response, body []byte) { d.raw = body }})
 	return d, err
+}
+
+// receive calls do with each message of a stream, and reports on notices that the stream is
+// broken. It returns the first error.
+func (d *daemon) receive(notices io.Writer, messages iter.Seq2[client.Message, error], do func(client.Message) error) error {
+	d.notices = notices
+	for m, err := range messages {
+		if err != nil {
+			return err
+		}
+		d.broken = false
+		if err := do(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reportBroken reports once that a stream is broken, until a message resets d.broken.

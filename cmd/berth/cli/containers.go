@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	"berth/api/client"
@@ -154,7 +153,7 @@ func limit(bytes int64) string {
 	if bytes == 0 {
 		return "no limit"
 	}
-	return units.BytesSize(float64(bytes))
+	return bytesText(bytes)
 }
 
 func cores(n float64) string {
@@ -300,13 +299,7 @@ func newVerbCommand(c *connector, action client.Action, short, long string) *cob
 		Example: "  berth " + string(action) + " survival lobby --wait",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return w.request(cmd, d, ids, goalOf(action), func(id string) (string, error) {
-			message, err := d.Containers().Do(cmd.Context(), id, action)
-			if err != nil {
-				return "", fmt.Errorf("%s %s: %w", action, id, err)
-			}
-			return message, nil
-		})
+		return w.request(cmd, d, ids, goalOf(action), func(id string) (string, error) { return d.Containers().Do(cmd.Context(), id, action) })
 	})
 	w = addWaitFlags(cmd)
 	return cmd
@@ -323,13 +316,7 @@ func newDeleteCommand(c *connector) *cobra.Command {
 		Example: "  berth delete survival lobby --wait",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return w.request(cmd, d, ids, goal{name: deleted}, func(id string) (string, error) {
-			message, err := d.Containers().Delete(cmd.Context(), id, o)
-			if err != nil {
-				return "", fmt.Errorf("delete %s: %w", id, err)
-			}
-			return message, nil
-		})
+		return w.request(cmd, d, ids, goal{name: deleted}, func(id string) (string, error) { return d.Containers().Delete(cmd.Context(), id, o) })
 	})
 	w = addWaitFlags(cmd)
 	cmd.Flags().BoolVar(&o.Volume, "volume", false, "delete its volume too, with all files")

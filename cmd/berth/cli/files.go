@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	"berth/api/client"
@@ -53,7 +52,7 @@ func newFilesList(c *connector) *cobra.Command {
 		return show(cmd, d.raw, names(list, func(e v1.FileEntry) string { return a.join(e.Name).String() }), func(t *table) {
 			t.head("MODE", "SIZE", "MODIFIED", "NAME")
 			for _, e := range list {
-				t.row(e.Mode, units.BytesSize(float64(e.Size)), date(time.Unix(e.ModifiedAt, 0)), e.Name+suffix(e))
+				t.row(e.Mode, bytesText(e.Size), date(time.Unix(e.ModifiedAt, 0)), e.Name+suffix(e))
 			}
 		})
 	})

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -394,7 +393,7 @@ type copied struct {
 }
 
 func (c copied) print(cmd *cobra.Command) error {
-	text := fmt.Sprintf("copied %s to %s: %s, %s", c.From, c.To, count(c.Files, "file"), units.BytesSize(float64(c.Bytes)))
+	text := fmt.Sprintf("copied %s to %s: %s, %s", c.From, c.To, count(c.Files, "file"), bytesText(c.Bytes))
 	if c.Links > 0 {
 		text += fmt.Sprintf("; %s left out", count(c.Links, "link"))
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	v1 "berth/api/v1"
@@ -100,7 +99,7 @@ func newStoreBackup(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return answer(cmd, map[string]any{"file": args[0], "size": size}, args[0]+": "+units.BytesSize(float64(size)))
+		return answer(cmd, map[string]any{"file": args[0], "size": size}, args[0]+": "+bytesText(size))
 	}))
 }
 

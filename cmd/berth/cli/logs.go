@@ -156,20 +156,13 @@ func (o *logOptions) stamp(at time.Time) string {
 // printNew prints a console until the container is deleted or the command is
 // interrupted, which is not an error. A broken stream is opened again.
 func (o *logOptions) printNew(cmd *cobra.Command, d *daemon, id string, open client.OpenOptions) error {
-	d.notices = cmd.ErrOrStderr()
-	for m, err := range d.Containers().Follow(cmd.Context(), id, open) {
-		d.broken = d.broken && err != nil
-		if cmd.Context().Err() != nil {
-			return nil
-		}
-		if err == nil {
-			err = o.printOne(cmd, m)
-		}
-		if err != nil {
-			return err
-		}
+	err := d.receive(cmd.ErrOrStderr(), d.Containers().Follow(cmd.Context(), id, open), func(m client.Message) error {
+		return o.printOne(cmd, m)
+	})
+	if cmd.Context().Err() != nil {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // printOne prints a message of a stream.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	v1 "berth/api/v1"
@@ -40,9 +39,9 @@ func describeNode(t *table, n v1.Node, now time.Time) {
 	t.field("system", fmt.Sprintf("%s, kernel %s, %s", n.OS, n.Kernel, n.Arch))
 	t.field("engine", engineText(n.Engine))
 	t.field("cpus", fmt.Sprintf("%d, %s allocated", n.CPUs, strconv.FormatFloat(n.Allocated.CPU, 'g', -1, 64)))
-	t.field("memory", fmt.Sprintf("%s, %s allocated", units.BytesSize(float64(n.Memory)), units.BytesSize(float64(n.Allocated.Memory))))
+	t.field("memory", fmt.Sprintf("%s, %s allocated", bytesText(n.Memory), bytesText(n.Allocated.Memory)))
 	t.field("data", spaceText(n.Disk.Data))
-	t.field("volumes", fmt.Sprintf("%s, %s allocated", spaceText(n.Disk.Volumes), units.BytesSize(float64(n.Allocated.Disk))))
+	t.field("volumes", fmt.Sprintf("%s, %s allocated", spaceText(n.Disk.Volumes), bytesText(n.Allocated.Disk)))
 	t.field("containers", countsText(n.Containers))
 	t.field("features", featuresText(n.Features))
 }
@@ -72,7 +71,7 @@ func spaceText(d v1.DiskSpace) string {
 	if d.Total == 0 {
 		return "unknown"
 	}
-	return fmt.Sprintf("%s free of %s", units.BytesSize(float64(d.Free)), units.BytesSize(float64(d.Total)))
+	return fmt.Sprintf("%s free of %s", bytesText(d.Free), bytesText(d.Total))
 }
 
 // countsText lists the states that containers are in.

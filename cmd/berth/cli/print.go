@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -223,6 +224,9 @@ func dateOf(text string) string {
 	}
 	return date(at)
 }
+
+// bytesText returns a number of bytes in the largest unit that fits, such as 1.5GiB.
+func bytesText(n int64) string { return units.BytesSize(float64(n)) }
 
 // age returns the time since then in at most two units.
 func age(since time.Time, now time.Time) string {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -171,8 +170,6 @@ func fillTop(t *table, running []v1.MeasuredContainer) {
 			span(time.Duration(s.Uptime)*time.Second))
 	}
 }
-
-func bytesText(n int64) string { return units.BytesSize(float64(n)) }
 
 // share returns the used part of the memory limit in percent.
 func share(s *v1.Stats) string {

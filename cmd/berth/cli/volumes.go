@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	v1 "berth/api/v1"
@@ -28,7 +27,7 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		return listOf(d, list, "There are no volumes"+labelText(labels)+".", func(v v1.VolumeView) string { return v.VolumeID },
 			[]string{"VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED", "PATH*"},
 			func(v v1.VolumeView) []string {
-				return []string{v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
+				return []string{v.VolumeID, v.Name, bytesText(v.Size), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
 					strconv.FormatBool(v.Ready), date(time.Unix(v.CreatedAt, 0)), v.Path}
 			}), nil
 	})

@@ -50,7 +50,7 @@ func (w *waiting) request(cmd *cobra.Command, d *daemon, ids []string, g goal, d
 	err := d.each(cmd.Context(), ids, func(id string) error {
 		message, err := do(id)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s %s: %w", cmd.Name(), id, err)
 		}
 		accepted = append(accepted, id)
 		if w.enabled {
