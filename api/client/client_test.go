@@ -196,7 +196,7 @@ func TestTypesMatchOpenAPI(t *testing.T) {
 		case "Container": // is a ContainerSpec too
 			want = append(want, "install_script")
 		case "StateMessage": // is any other message too
-			want = append(want, "since_line", "times", "backup", "restore", "pull", "volume")
+			want = append(want, "since_line", "times", "backup", "restore", "pull", "volume", "uid", "users")
 		case "ContainerSummary": // a client reads Stats
 			want = slices.DeleteFunc(want, func(key string) bool { return key == "stats" })
 		}

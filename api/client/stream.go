@@ -30,27 +30,13 @@ const (
 	EventGap     = "gap"     // transitions before the seq in Data are not stored, or Epoch is a new one
 )
 
-// Message is one message of a Stream.
+// Transition is v1.Event. Message embeds it under this name, because Event is one of its fields.
+type Transition = v1.Event
+
+// Message is one message of a Stream. A transition that is not stored has no Seq, and only a
+// stream of the whole node names the container.
 type Message struct {
-	Event     string    `json:"event"`
-	Container string    `json:"container"` // only on a stream of the whole node
-	Data      string    `json:"data"`
-	Time      time.Time `json:"time"`
-	Seq       uint64    `json:"seq"`       // of a stored transition, else 0
-	Epoch     string    `json:"epoch"`     // of Seq
-	From      v1.Phase  `json:"from"`      // of v1.EventState: the state before; empty: none
-	Reason    string    `json:"reason"`    // of v1.EventState: why, as in a condition; may be empty
-	ExitCode  *int      `json:"exit_code"` // of v1.EventState: of the run or the installation that ended
-
-	// Of an exit after which a backoff begins; see v1.Event.
-	RestartCount int        `json:"restart_count"`
-	NextRetryAt  *time.Time `json:"next_retry_at"`
-
-	Actor   v1.Actor `json:"actor"`   // of a stored transition: who caused it
-	Backup  string   `json:"backup"`  // of v1.EventBackup and v1.EventRestore: the id
-	Restore string   `json:"restore"` // of v1.EventRestore: the id
-	Pull    string   `json:"pull"`    // of v1.EventPull: the id
-	Volume  string   `json:"volume"`  // of these three
+	Transition
 
 	// Line is how far this stream has read the console of the container, for
 	// LogOptions.SinceLine and OpenOptions.SinceLine. It is empty in messages that are

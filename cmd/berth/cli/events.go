@@ -226,9 +226,7 @@ func printTransition(t *eventTable, m client.Message) (err error) {
 	case !isText(cmd):
 		err = printNext(cmd, m.JSON)
 	default:
-		err = t.print(v1.Event{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
-			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, RestartCount: m.RestartCount, NextRetryAt: m.NextRetryAt, Actor: m.Actor,
-			Backup: m.Backup, Restore: m.Restore, Pull: m.Pull, Volume: m.Volume})
+		err = t.print(m.Transition)
 	}
 	return err
 }
