@@ -118,11 +118,8 @@ func newBackupList(c *connector) *cobra.Command {
 			}
 		}
 		list, err := d.Backups().List(cmd.Context(), volume)
-		if err != nil {
-			return listing{}, err
-		}
 		return listOf(d, list, "There are no backups.", func(b v1.BackupView) string { return b.BackupID },
-			[]string{"BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED", "TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE"}, backupRow), nil
+			[]string{"BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED", "TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE"}, backupRow), err
 	})
 }
 

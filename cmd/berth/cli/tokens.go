@@ -85,15 +85,12 @@ func newTokenList(c *connector) *cobra.Command {
 		Example: "  berth token list",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		tokens, err := d.Tokens().List(cmd.Context())
-		if err != nil {
-			return listing{}, err
-		}
 		return listOf(d, tokens, "There are no tokens but that of the configuration.", func(k v1.TokenView) string { return k.ID },
 			[]string{"TOKEN", "NAME", "SCOPES", "CONTAINERS", "EXPIRES", "PARENT*", "SSH KEYS*"},
 			func(k v1.TokenView) []string {
 				scopes := names(k.Scopes, func(s v1.Scope) string { return string(s) })
 				return []string{k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), string(k.Parent), strings.Join(k.SSHKeys, ",")}
-			}), nil
+			}), err
 	})
 }
 

@@ -21,15 +21,12 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		Example: "  berth volumes\n  berth volumes create --size-limit 10GiB",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		list, err := d.Volumes().List(cmd.Context(), labels...)
-		if err != nil {
-			return listing{}, err
-		}
 		return listOf(d, list, "There are no volumes"+labelText(labels)+".", func(v v1.VolumeView) string { return v.VolumeID },
 			[]string{"VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED", "PATH*"},
 			func(v v1.VolumeView) []string {
 				return []string{v.VolumeID, v.Name, bytesText(v.Size), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
 					strconv.FormatBool(v.Ready), date(time.Unix(v.CreatedAt, 0)), v.Path}
-			}), nil
+			}), err
 	})
 	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only volumes with this label, name=value or name; can be repeated")
 	cmd.AddCommand(newVolumesCreate(c), newVolumesChange(c), newVolumesDelete(c))
