@@ -184,8 +184,12 @@ func (m *Manager) Ensure(id string) error {
 // Check returns nil if the volume's directory can be used, and otherwise
 // v1.ErrDirectoryMissing, v1.ErrNotADirectory, or why its hard limit cannot be set.
 func (m *Manager) Check(id string) error {
-	if err := m.projects.limit(id, m.of(id).quota.Limit()); err != nil {
-		return fmt.Errorf("volume %s: hard limit: %w", id, err)
+	if done, err := m.of(id).change(); err == nil { // a restore has lifted its limit, and sets it again
+		err = m.projects.limit(id, m.of(id).quota.Limit())
+		done()
+		if err != nil {
+			return fmt.Errorf("volume %s: hard limit: %w", id, err)
+		}
 	}
 	vol, err := m.open(context.Background(), id)
 	if err != nil {
