@@ -158,7 +158,7 @@ type address struct {
 func parseAddress(text string) (a address, err error) {
 	id, rest, found := strings.Cut(text, ":")
 	if !found || id == "" {
-		return a, fmt.Errorf("%q must be <id>:<path>, such as survival:server.properties", text)
+		return a, fmt.Errorf("%q must be <id>:<path>, such as survival:server.properties, or survival: for its root", text)
 	}
 	rest = strings.TrimLeft(rest, "/")
 	a = address{id, "", rest == "" || strings.HasSuffix(rest, "/")}
