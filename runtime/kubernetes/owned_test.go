@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -175,4 +176,36 @@ func TestShortRunStartsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, e.Start(t.Context(), spec.Name))
 	require.Equal(t, []string{http.MethodDelete}, deleted)
+}
+
+// TestKillAwaitsTheReport: a kubelet that refuses an exec because the program has exited reports that
+// exit later, and the pod is not deleted.
+func TestKillAwaitsTheReport(t *testing.T) {
+	c, spec := testEngine(), testSpec()
+	c.log, spec.Mounts = slog.New(slog.DiscardHandler), nil
+	pod, err := c.build(spec, resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
+	require.NoError(t, err)
+	pod.UID, pod.Spec.SchedulingGates = "1", nil
+	report := func(s core1.ContainerState) {
+		pod.Status.ContainerStatuses = []core1.ContainerStatus{{Name: serverContainer, State: s}}
+	}
+	report(core1.ContainerState{Running: &core1.ContainerStateRunning{}})
+	var calls []string
+	e := against(t, c, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/exec"):
+			calls = append(calls, "exec")
+			report(core1.ContainerState{Terminated: &core1.ContainerStateTerminated{}})
+			http.Error(w, `container not found ("server")`, http.StatusInternalServerError)
+		case strings.HasSuffix(r.URL.Path, "/pods"):
+			answerJSON(w, http.StatusOK, core1.PodList{Items: []core1.Pod{*pod}})
+		case r.Method == http.MethodGet:
+			answerJSON(w, http.StatusOK, pod)
+		default:
+			calls = append(calls, r.Method)
+			answerFailure(w, http.StatusForbidden, meta.StatusReasonForbidden)
+		}
+	})
+	require.NoError(t, e.Kill(t.Context(), spec.Name))
+	require.Equal(t, []string{"exec"}, calls)
 }
