@@ -1,7 +1,9 @@
 package volume_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +79,19 @@ func TestHardLimit(t *testing.T) {
 	}
 }
 
+// checked is a reader beside which the volume is checked.
+type checked struct {
+	io.Reader
+	b box
+}
+
+func (c checked) Read(p []byte) (int, error) {
+	if err := c.b.Check(id); err != nil {
+		return 0, err
+	}
+	return c.Reader.Read(p)
+}
+
 // TestHardLimitOfRestore: a restore needs space for both trees, and the new one has the limit.
 func TestHardLimitOfRestore(t *testing.T) {
 	for _, top := range quotaDirs() {
@@ -92,20 +107,21 @@ func TestHardLimitOfRestore(t *testing.T) {
 				b := newHardBox(t, base, 24<<20)
 				require.NoError(t, os.Chmod(base, 0o711))
 				require.NoError(t, os.Chown(b.dir, 4321, 4321))
-				require.NoError(t, b.Write(t.Context(), id, "file", content(16<<20)))
+				require.NoError(t, b.Write(t.Context(), id, "file", content(23<<20)))
 				a, _ := takeBackup(t, b)
 				require.NoError(t, a.restore(t.Context(), b, v1.RestoreReplace))
-				require.NoError(t, a.restore(t.Context(), b, v1.RestoreReplace), "again")
+				again := b.Snapshots().Restore(t.Context(), id, checked{bytes.NewReader(a.data), b}, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
+				require.NoError(t, again, "beside checks, which leave the limit lifted")
 				noTemps(t, b)
 				require.Error(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=40 conv=fsync"))
 				require.NoError(t, b.Delete(t.Context(), id, "tenant"))
 
-				again, err := volume.New(base, volume.Options{UID: -1, GID: -1, HardLimit: true})
+				m, err := volume.New(base, volume.Options{UID: -1, GID: -1, HardLimit: true})
 				require.NoError(t, err)
-				again.SetLimit(id, 200<<20, v1.Usage{})
-				require.NoError(t, again.Check(id), "after a restart")
+				m.SetLimit(id, 200<<20, v1.Usage{})
+				require.NoError(t, m.Check(id), "after a restart")
 				require.NoError(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=40 conv=fsync"))
-				require.NoError(t, again.Remove(t.Context(), id))
+				require.NoError(t, m.Remove(t.Context(), id))
 				noVolume(t, b)
 			})
 		}
