@@ -55,7 +55,8 @@ func signal(q queue, key string) {
 // running reconciles, and cancels those that do not finish within drainTime.
 func (l *Loop) Run(ctx context.Context) {
 	l.limiter = &limiter{backOff: l.BackOff, failing: map[string]schedule{}}
-	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queue})
+	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter,
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queue})
 	l.Metrics.begin(l.Name)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -72,8 +73,11 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 	for range max(1, l.Workers) {
 		wg.Go(func() {
-			for l.next(ctx, work, q) {
-			}
+			_ = Persist(ctx, l.Log, "worker", func(context.Context) error {
+				for l.next(ctx, work, q) {
+				}
+				return nil
+			}, "controller", l.Name)
 		})
 	}
 	<-ctx.Done()
@@ -102,18 +106,16 @@ func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
 		if failures++; powerOfTwo(failures) {
 			l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "failures", failures, "retry_in", wait)
 		}
-		sleep(ctx, wait)
+		Sleep(ctx, wait)
 	}
 }
 
-// sleep waits for d, and reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	wait := time.NewTimer(d)
-	defer wait.Stop()
+// Sleep waits for d, and returns false if ctx ends before.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-wait.C:
+	case <-time.After(d):
 		return true
 	}
 }

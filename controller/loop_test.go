@@ -281,9 +281,10 @@ func TestMetricsStartAtZeroAndCount(t *testing.T) {
 		go func() { defer close(done); l.Run(ctx) }()
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(metricsText("0")), "berth_reconcile_total"))
-		n, err := testutil.GatherAndCount(reg, "workqueue_depth", "workqueue_adds_total", "workqueue_queue_duration_seconds")
+		n, err := testutil.GatherAndCount(reg, "workqueue_depth", "workqueue_adds_total", "workqueue_queue_duration_seconds",
+			"workqueue_work_duration_seconds", "workqueue_retries_total", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds")
 		require.NoError(t, err)
-		require.Equal(t, 3, n)
+		require.Equal(t, 7, n)
 		key <- "a"
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(metricsText("1")), "berth_reconcile_total"))

@@ -46,23 +46,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "berth_step_failures_total",
 			Help: "Failed steps of containers, by step.",
 		}, []string{"step"}),
-		queue: queueMetrics{
-			depth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-				Name: "workqueue_depth",
-				Help: "Keys that wait for a worker.",
-			}, []string{"name"}),
-			adds: prometheus.NewCounterVec(prometheus.CounterOpts{
-				Name: "workqueue_adds_total",
-				Help: "Keys added to the queue.",
-			}, []string{"name"}),
-			latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-				Name:    "workqueue_queue_duration_seconds",
-				Help:    "Seconds that a key waited for a worker.",
-				Buckets: prometheus.ExponentialBuckets(1e-6, 10, 9),
-			}, []string{"name"}),
-		},
+		queue: newQueueMetrics(),
 	}
-	reg.MustRegister(m.total, m.seconds, m.Repaired, m.StepFailures, m.queue.depth, m.queue.adds, m.queue.latency)
+	reg.MustRegister(m.total, m.seconds, m.Repaired, m.StepFailures)
+	m.queue.register(reg)
 	return m
 }
 
@@ -80,14 +67,39 @@ func (m *Metrics) observe(name, result string, took time.Duration) {
 	m.seconds.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// queueMetrics is the workqueue.MetricsProvider of all queues. It records three of client-go's
-// metrics, under the names of its own Prometheus adapter. Metrics has the durations of
-// reconciles and their failures.
+// queueMetrics is the workqueue.MetricsProvider of all queues. Names, labels and buckets are those of
+// the metrics that Kubernetes' own controllers have, so that their dashboards and alerts work.
 type queueMetrics struct {
-	unrecorded
-	depth   *prometheus.GaugeVec
-	adds    *prometheus.CounterVec
-	latency *prometheus.HistogramVec
+	depth, unfinished, longest *prometheus.GaugeVec
+	adds, retries              *prometheus.CounterVec
+	latency, work              *prometheus.HistogramVec
+}
+
+func newQueueMetrics() queueMetrics {
+	label := []string{"name"}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_" + name, Help: help}, label)
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: help}, label)
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		buckets := prometheus.ExponentialBuckets(10e-9, 10, 12)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "workqueue_" + name, Help: help, Buckets: buckets}, label)
+	}
+	return queueMetrics{
+		depth:      gauge("depth", "Keys that wait for a worker."),
+		adds:       counter("adds_total", "Keys added to the queue."),
+		latency:    histogram("queue_duration_seconds", "Seconds that a key waited for a worker."),
+		work:       histogram("work_duration_seconds", "Seconds that a worker processed a key."),
+		retries:    counter("retries_total", "Keys added again after a failure."),
+		unfinished: gauge("unfinished_work_seconds", "Sum of the seconds for which the keys in progress have been processed."),
+		longest:    gauge("longest_running_processor_seconds", "Seconds for which the key longest in progress has been processed."),
+	}
+}
+
+func (m queueMetrics) register(reg prometheus.Registerer) {
+	reg.MustRegister(m.depth, m.adds, m.latency, m.work, m.retries, m.unfinished, m.longest)
 }
 
 func (m queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
@@ -102,19 +114,18 @@ func (m queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
 	return m.latency.WithLabelValues(name)
 }
 
-// unrecorded makes the metrics that nobody reads, and is each of them.
-type unrecorded struct{}
-
-func (u unrecorded) NewWorkDurationMetric(string) workqueue.HistogramMetric { return u }
-
-func (u unrecorded) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric { return u }
-
-func (u unrecorded) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
-	return u
+func (m queueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+	return m.work.WithLabelValues(name)
 }
 
-func (u unrecorded) NewRetriesMetric(string) workqueue.CounterMetric { return u }
+func (m queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+	return m.retries.WithLabelValues(name)
+}
 
-func (unrecorded) Inc()            {}
-func (unrecorded) Set(float64)     {}
-func (unrecorded) Observe(float64) {}
+func (m queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return m.unfinished.WithLabelValues(name)
+}
+
+func (m queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return m.longest.WithLabelValues(name)
+}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -44,8 +45,27 @@ func Catch(log *slog.Logger, what string, f func() error, args ...any) (err erro
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error(what+" panicked", append(args, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("%w: %v", ErrPanic, p)
 		}
 	}()
 	return f()
+}
+
+// ErrPanic is the error of Catch for a panic.
+var ErrPanic = errors.New("panic")
+
+// Persist calls f, and with backoff again after each panic, until ctx ends. It returns the error of a call
+// that returns. A goroutine of a daemon runs in it, or in Catch: a panic in any other ends the process.
+func Persist(ctx context.Context, log *slog.Logger, what string, f func(context.Context) error, args ...any) error {
+	b := sourceBackOff().New()
+	for {
+		began := time.Now()
+		err := Catch(log, what, func() error { return f(ctx) }, args...)
+		if time.Since(began) > sourceBackOff().Max {
+			b.Reset()
+		}
+		if !errors.Is(err, ErrPanic) || !Sleep(ctx, b.NextBackOff()) {
+			return err
+		}
+	}
 }

@@ -31,11 +31,11 @@ func Every(period time.Duration, list func() ([]string, error)) Source {
 			}
 			step := period / time.Duration(max(1, len(keys)))
 			if len(keys) == 0 {
-				sleep(ctx, step)
+				Sleep(ctx, step)
 			}
 			for _, key := range keys {
 				notify(key)
-				if !sleep(ctx, step) {
+				if !Sleep(ctx, step) {
 					return nil
 				}
 			}

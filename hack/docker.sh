@@ -47,8 +47,8 @@ engine() {
 # first list, tests need both.
 programs='curl:curl iptables:iptables pgrep:procps flock:util-linux'
 test_programs='busybox:busybox-static docker-registry:docker-registry ip:iproute2 nsenter:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
-mkfs.ext4:e2fsprogs bash-static:bash-static redis-check-rdb:redis-tools
-sftp:openssh-client rclone:rclone lftp:lftp /usr/lib/python3/dist-packages/paramiko/__init__.py:python3-paramiko'
+mkfs.ext4:e2fsprogs strace:strace bash-static:bash-static redis-check-rdb:redis-tools tini:tini node:nodejs /usr/sbin/setcap:libcap2-bin
+sftp:openssh-client rclone:rclone lftp:lftp /usr/lib/python3/dist-packages/paramiko/__init__.py:python3-paramiko /usr/lib/python3/dist-packages/asyncssh/__init__.py:python3-asyncssh'
 
 # missing PAIR… prints the packages of the first list and of these pairs that are not installed.
 missing() {

@@ -20,10 +20,9 @@ var allowed = map[string]string{
 	"api/limit":                 "",
 	"api/intent":                "api/v1 store",
 	"api/stream":                "api/v1 store store/journal",
-	"api/server":                "api api/v1 api/auth api/intent api/limit api/stream api/server/edge api/server/ws api/ui store",
+	"api/server":                "api api/v1 api/auth api/egg api/intent api/limit api/stream api/server/edge api/ui store",
 	"api/server/edge":           "api/v1 api/limit",
 	"api/sftp":                  "api/v1 api/auth api/intent api/limit store",
-	"api/server/ws":             "api/v1 api/auth api/stream store",
 	"api/ui":                    "",
 	"store":                     "api/v1 store/kv",
 	"store/kv":                  "",
@@ -32,7 +31,7 @@ var allowed = map[string]string{
 	"controller/jobs":           "controller",
 	"controller/container":      "api/v1 controller controller/jobs runtime store",
 	"controller/console":        "api/v1 controller runtime",
-	"controller/stats":          "api/v1 runtime",
+	"controller/stats":          "api/v1 controller runtime",
 	"controller/volume":         "api/v1 controller store",
 	"controller/port":           "api/v1 controller runtime store",
 	"controller/token":          "api/v1 controller store",
@@ -40,9 +39,11 @@ var allowed = map[string]string{
 	"controller/event":          "api/v1 controller store",
 	"controller/download":       "api/v1 controller controller/jobs store",
 	"controller/remote":         "api/v1 controller store",
+	"controller/schedule":       "api/v1 controller controller/backup controller/jobs store",
+	"controller/transfer":       "api/v1 controller controller/jobs store",
 	"runtime":                   "",
-	"runtime/docker":            "runtime",
-	"runtime/kubernetes":        "runtime",
+	"runtime/docker":            "runtime runtime/keeper",
+	"runtime/kubernetes":        "runtime runtime/keeper",
 	"runtime/fake":              "runtime",
 	"runtime/conform":           "runtime",
 	"runtime/cgroup":            "runtime",
@@ -55,40 +56,52 @@ var allowed = map[string]string{
 	"runtime/fetch":             "",
 	"runtime/hostmount":         "runtime",
 	"runtime/blob":              "",
+	"runtime/keeper":            "runtime",
 
 	"controller/backup": "api/v1 controller controller/jobs store",
 
 	"api/client":       "api/v1",
+	"api/egg":          "api/v1",
 	"cmd/keeper":       "",
 	"cmd/berth/config": "api/v1 api/auth",
 	"cmd/berth/doctor": "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/kubernetes runtime/volume store",
-	"cmd/berth/cli":    "api/client api/intent api/v1 cmd/berth/config cmd/berth/doctor",
+	"cmd/berth/cli":    "api/client api/egg api/intent api/v1 cmd/berth/config cmd/berth/doctor",
+
+	"cmd/berth-wings":          "api/client api/egg api/v1 cmd/berth-wings/config cmd/berth-wings/importer cmd/berth-wings/node cmd/berth-wings/panel",
+	"cmd/berth-wings/config":   "api/v1",
+	"cmd/berth-wings/panel":    "api/egg api/v1",
+	"cmd/berth-wings/node":     "api/client api/egg api/limit api/v1 cmd/berth-wings/config cmd/berth-wings/panel",
+	"cmd/berth-wings/importer": "api/client api/egg api/v1 cmd/berth-wings/config cmd/berth-wings/node cmd/berth-wings/panel",
 }
 
 // only names the packages that may import a library.
 var only = map[string]string{
-	"github.com/docker/docker":    "runtime/docker",
+	"github.com/docker/docker":    "runtime/docker cmd/berth-wings/importer",
 	"github.com/dgraph-io/badger": "store/kv",
-	"github.com/gofiber/fiber":    "api/server api/server/edge api/server/ws",
+	"github.com/gofiber/fiber":    "api/server api/server/edge",
 	"github.com/pkg/sftp":         "api/sftp",
-	"golang.org/x/crypto":         "api/auth api/sftp cmd/berth",
-	"github.com/gofiber/contrib":  "api/server/ws",
+	"golang.org/x/crypto":         "api/auth api/sftp cmd/berth cmd/berth-wings/node",
+	"github.com/gofiber/contrib":  "api/server",
 	"github.com/valyala/fasthttp": "api/server/edge",
 	"k8s.io/client-go":            "controller runtime/kubernetes", // controller uses the work queue alone
 	"k8s.io/api":                  "runtime/kubernetes",
 	"oras.land/oras-go":           "runtime/kubernetes", // resolves tags: a node pulls, and reports why not as a text alone
-	"github.com/klauspost":        "runtime/volume/archive runtime/volume/backup",
+	"github.com/klauspost":        "runtime/volume/archive runtime/volume/backup cmd/berth-wings/node",
 	"github.com/bmatcuk":          "runtime/volume/backup",
 	"github.com/dsnet/compress":   "runtime/volume/archive",
 	"github.com/minio/minio-go":   "runtime/blob",
+	"github.com/robfig/cron":      "api/v1", // its parser: api/intent checks with it, controllers compute with it
 
-	"github.com/spf13/cobra": "cmd/berth cmd/berth/cli",
-	"go.yaml.in/yaml/v4":     "runtime/volume/configfile",
-	"sigs.k8s.io/yaml":       "cmd/berth/cli cmd/berth/config",
+	"github.com/golang-jwt/jwt":    "cmd/berth-wings/node",
+	"github.com/prometheus/procfs": "cmd/berth-wings/node",
+
+	"github.com/spf13/cobra": "cmd/berth cmd/berth/cli cmd/berth-wings",
+	"go.yaml.in/yaml/v4":     "api/egg runtime/volume/configfile", // keeps the order of maps
+	"sigs.k8s.io/yaml":       "cmd/berth/cli cmd/berth/config cmd/berth-wings/config",
 }
 
 // packageRow matches a row of the table of packages: path and imports.
-var packageRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\|[^|]+\\|([a-z0-9/ ]*)\\|$")
+var packageRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)` \\|[^|]+\\|([a-z0-9/ -]*)\\|$")
 
 type pkg struct {
 	path    string

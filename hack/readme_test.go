@@ -126,7 +126,7 @@ func (r *reader) serve() {
 		}
 		require.NotRegexp(r.t, "berth_[0-9a-f]{32}", log.String(), "a token in the log")
 	})
-	require.Eventually(r.t, func() bool { return ready("http://127.0.0.1:" + r.port["8070"] + "/readyz") }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(r.t, func() bool { return ready("http://127.0.0.1:" + r.port["8070"] + "/readyz") }, time.Minute, 50*time.Millisecond)
 }
 
 // clean deletes what a failure has left on the shared engine.
@@ -210,7 +210,7 @@ func TestREADME(t *testing.T) {
 func (r *reader) nothingIsLeft() {
 	r.t.Helper()
 	for path, want := range map[string]string{"/containers": `{"containers":[]}`, "/volumes": `{"volumes":[]}`, "/network/ports": `{"ports":[]}`} {
-		require.Eventually(r.t, func() bool { return strings.TrimSpace(r.get(path)) == want }, 20*time.Second, 100*time.Millisecond, path)
+		require.Eventually(r.t, func() bool { return strings.TrimSpace(r.get(path)) == want }, time.Minute, 100*time.Millisecond, path)
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *reader) metricsExist() {
 	names := regexp.MustCompile("`((?:berth|workqueue)_[a-z_]+)[`{]").FindAllStringSubmatch(string(text), -1)
 	require.Greater(r.t, len(names), 5)
 	for _, name := range names {
-		if !slices.ContainsFunc([]string{"berth_container_", "berth_volume_", "berth_backup_last_", "berth_backup_limit_", "berth_backup_policy_", "berth_sftp_"},
+		if !slices.ContainsFunc([]string{"berth_container_", "berth_volume_", "berth_backup_last_", "berth_backup_limit_", "berth_backup_policy_", "berth_schedule_last_", "berth_schedule_failures", "berth_sftp_"},
 			func(prefix string) bool { return strings.HasPrefix(name[1], prefix) }) {
 			require.True(r.t, strings.Contains(metrics, "# TYPE "+name[1]+" "), "docs/operator.md names the metric %s, which berth does not export", name[1])
 		}

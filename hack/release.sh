@@ -39,14 +39,14 @@ deb_version() {
 	esac
 }
 
-# binary ARCH prints the path of the static binary.
+# binary ARCH NAME prints the path of a static binary: berth or berth-wings.
 binary() {
-	local file=$work/berth_$1
-	[ -e "$file" ] || GOARCH=$1 "$go" build -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$file" ./cmd/berth
+	local file=$work/$2_$1
+	[ -e "$file" ] || GOARCH=$1 "$go" build -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$file" "./cmd/$2"
 	echo "$file"
 }
 
-# keeper ARCH prints the path of the first process of servers on Kubernetes.
+# keeper ARCH prints the path of the first process of containers.
 keeper() {
 	local file=$work/keeper_$1
 	[ -e "$file" ] || GOARCH=$1 "$go" build -ldflags '-s -w -buildid=' -o "$file" ./cmd/keeper
@@ -56,12 +56,12 @@ keeper() {
 # manual writes man pages and completions once, for all packages.
 manual() { [ -d "$work/share" ] || "$go" run ./hack/manual "$VERSION" "$work/share"; }
 
-# notices BINARY prints the licences of everything that is linked into it.
+# notices BINARY… prints the licences of everything that is linked into them.
 notices() {
 	local path version dir
 	cat hack/deb/copyright
 	printf '\nGo, the standard library\n\n' && sed 's/^/ /' "$("$go" env GOROOT)/LICENSE"
-	"$go" version -m "$1" | awk '$1 == "dep" { print $2 }' | xargs "$go" list -m -f '{{.Path}} {{.Version}} {{.Dir}}' | while read -r path version dir; do
+	"$go" version -m "$@" | awk '$1 == "dep" { print $2 }' | LC_ALL=C sort -u | xargs "$go" list -m -f '{{.Path}} {{.Version}} {{.Dir}}' | while read -r path version dir; do
 		for file in "$dir"/LICENSE* "$dir"/LICENCE* "$dir"/COPYING* "$dir"/NOTICE*; do
 			[ -f "$file" ] || continue
 			printf '\n%s %s (%s)\n\n' "$path" "$version" "$(basename "$file")" && sed 's/^/ /' "$file"
@@ -75,17 +75,20 @@ notices() {
 # package ARCH builds the Debian package.
 package() {
 	local arch=$1 root=$work/root_$1 version=${DEB_VERSION:-$(deb_version)} file
-	file=$(binary "$arch")
+	file=$(binary "$arch" berth)
 	manual
 	command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: build packages on Debian, or install dpkg"
 	install -D -m 755 "$file" "$root/usr/bin/berth"
 	install -m 755 "$(keeper "$arch")" "$root/usr/bin/berth-keeper"
+	install -m 755 "$(binary "$arch" berth-wings)" "$root/usr/bin/berth-wings"
 	install -d "$root/usr/share/doc/berth" "$root/usr/lib/systemd/system" "$root/DEBIAN"
-	sed 's|/usr/local/bin/berth|/usr/bin/berth|' hack/berth.service >"$root/usr/lib/systemd/system/berth.service"
+	for unit in berth berth-wings; do
+		sed 's|/usr/local/bin/berth|/usr/bin/berth|' "hack/$unit.service" >"$root/usr/lib/systemd/system/$unit.service"
+	done
 	cp -r "$work/share/." "$root/usr/share/"
 	mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions" # Debian's place
 	find "$root/usr/share/man" -type f -exec gzip -9n {} +
-	notices "$file" >"$root/usr/share/doc/berth/copyright"
+	notices "$file" "$(binary "$arch" berth-wings)" >"$root/usr/share/doc/berth/copyright"
 	gzip -9nc .github/CHANGELOG.md >"$root/usr/share/doc/berth/NEWS.gz"
 	cp README.md hack/docs/*.md "$root/usr/share/doc/berth/"
 	printf 'berth (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n -- berth maintainers <berth@localhost>  %s\n' \
@@ -104,15 +107,18 @@ deb)
 	package "$("$go" env GOHOSTARCH)"
 	;;
 release)
-	rm -f "$out"/berth_* "$out/SHA256SUMS"
+	rm -f "$out"/berth_* "$out"/berth-{keeper,wings}_* "$out/SHA256SUMS"
 	for arch in $archs; do
 		package "$arch"
-		name=berth_${VERSION}_linux_$arch
-		install -m 755 "$(binary "$arch")" "$out/$name"
-		(unset GOOS && "$go" run ./hack/sbom "$VERSION" "$out/$name") >"$out/$name.cdx.json"
-		echo "$out/$name"
+		for program in berth berth-wings; do
+			name=${program}_${VERSION}_linux_$arch
+			install -m 755 "$(binary "$arch" "$program")" "$out/$name"
+			(unset GOOS && "$go" run ./hack/sbom "$VERSION" "$out/$name") >"$out/$name.cdx.json"
+			echo "$out/$name"
+		done
+		install -m 755 "$(keeper "$arch")" "$out/berth-keeper_${VERSION}_linux_$arch"
 	done
-	(cd "$out" && sha256sum berth_* >SHA256SUMS)
+	(cd "$out" && sha256sum berth_* berth-{keeper,wings}_* >SHA256SUMS)
 	;;
 *) die "usage: hack/release.sh release|deb OUT" ;;
 esac

@@ -16,4 +16,7 @@ const (
 	CanDetectPorts Capability = "detect_ports" // ErrPortTaken for a port of a process that is no container
 	CanMountHost   Capability = "host_mounts"  // Spec.Mounts of directories that are no volumes
 	CanNameUsers   Capability = "user_names"   // Spec.User that is no number
+	CanHoldImages  Capability = "held_images"  // images without their registry: its hosts are many
+	CanPlace       Capability = "placement"    // Spec.Placement: it has many hosts
+	CanAnyEnv      Capability = "any_env"      // names in Spec.Env of other characters than printable ASCII
 )

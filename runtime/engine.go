@@ -6,10 +6,13 @@ package runtime
 //	Inspect(ctx, Name) (State, error)                 ErrNotFound; with ErrLost the last state that is known
 //	List(ctx) ([]Found, error)                        this store's containers of both roles
 //	Instance(ctx) (string, error)                     identifies the engine's process, see below; empty if the engine has no such id
+//	Gateway(ctx) (string, error)                      the address of the host as containers see it; empty if it is unknown
 //	Watch(ctx, listed func([]Found), notify func(Name)) error
 //	                                                  streams: subscribes, lists, calls listed, then calls notify for each
 //	                                                  event; returns an error when the stream ends
 //	ImageID(ctx, ref string) (string, error)          of the image on the host; empty if it is not there
+//	Foreign(ctx, imageID string) (string, error)      the platforms of an image and of the machine, such as "linux/arm64, and this
+//	                                                  machine is linux/amd64", if the machine cannot run the image by itself
 //	Pull(ctx, ref string, Auth, progress func(Progress)) error
 //	                                                  streams; ErrImageNotFound, ErrDenied, ErrStalled
 //	RemoveImage(ctx, id, ref string) error            removes an image that has no other name than ref; ErrImageInUse
@@ -17,7 +20,8 @@ package runtime
 //	                                                  first removes one with another hash, unless it runs: ErrRunning
 //	Account(ctx, Name) (Account, error)               the user of its processes, as its image knows names
 //	Probe(ctx, Spec) error                            returns the error of a Create without creating the container
-//	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrNoAddress, ErrBadCommand, ErrMountMissing, ErrNotFound;
+//	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrNoAddress, ErrBadCommand, ErrHost,
+//	                                                  ErrMountMissing, ErrNotFound;
 //	                                                  of an engine of many hosts also ErrStarting, ErrNoRoom, and what a Pull returns
 //	Signal(ctx, Name, signal string) error            nil if it does not run
 //	Kill(ctx, Name) error                             sends SIGKILL; returns after the exit; nil if it does not run
@@ -26,7 +30,8 @@ package runtime
 //	Connect(ctx, Name) error                          connects it to the network of the containers
 //	Unpause(ctx, Name) error                          nil if it is not paused
 //	Logs(ctx, t Target, since time.Time, each func(Line) error) error
-//	                                                  streams; since is exclusive; nil after the container's exit
+//	                                                  streams; since is exclusive; nil after the container's exit, and then the
+//	                                                  last lines may be missing: a read with t.Ended has them
 //	Resize(ctx, containerID string, columns, rows uint) error
 //	                                                  of its terminal
 //	Input(ctx, containerID string, data []byte) error ErrNotRunning, ErrInputFull

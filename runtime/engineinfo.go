@@ -13,7 +13,21 @@ type EngineInfo struct {
 	Memory        int64  // bytes, of all its machines; 0: that of its host
 	Root          string // directory of its images and containers
 	Limits        EngineLimits
-	StatsError    string // why it has no statistics of containers; empty: it has
+	MapsUsers     bool      // it maps the users of containers to others of its host
+	Firewall      string    // how it publishes ports, such as iptables; empty: unknown, or not at all
+	Machines      []Machine // of a cluster, by their names; nil: it has its host only
+	Denied        []string  // what berth needs to do in a cluster and may not, such as "patch pods/resize"; nil also if nobody has looked
+	Foreign       []string  // containers of other stores in the same place of a cluster, some of them; nil also if nobody has looked
+	StatsError    string    // why it has no statistics of containers; empty: it has
+}
+
+// Machine is one of the machines of a cluster.
+type Machine struct {
+	Name   string
+	Ready  bool  // it reports that it is well
+	Closed bool  // it takes no new containers, because an operator has closed it
+	CPUs   int   // for containers
+	Memory int64 // bytes, for containers
 }
 
 // EngineLimits names the limits of containers that the engine can enforce.

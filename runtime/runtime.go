@@ -2,7 +2,11 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"path"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,25 +14,27 @@ import (
 // container: observe it again.
 var (
 	ErrNotFound      = errors.New("container not found")
-	ErrImageNotFound = errors.New("image not found")            // on the host; after a pull: in its registry
-	ErrImageInUse    = errors.New("image is in use")            // a container was created from it
-	ErrNoSpace       = errors.New("not enough free space")      // for an image, on the engine's disk
-	ErrDenied        = errors.New("registry denied access")     // wrong or missing credentials
-	ErrUnavailable   = errors.New("engine is unavailable")      // it did not answer
-	ErrPortTaken     = errors.New("port is taken")              // by another process or container
-	ErrNoAddress     = errors.New("address is not on the host") // of a port
-	ErrBadCommand    = errors.New("command cannot be run")      // no such program, or it is not executable
-	ErrMountMissing  = errors.New("mount source is missing")    // the directory of a bind mount does not exist
-	ErrMountRefused  = errors.New("mount is refused")           // by the operator's policy, or berth cannot check it
-	ErrInvalid       = errors.New("engine refused the spec")    // it will never accept one of the values
-	ErrUnmanaged     = errors.New("name is taken by another")   // by a container without this store's label
-	ErrInputFull     = errors.New("container does not read")    // its standard input
-	ErrNotRunning    = errors.New("container is not running")   // so it takes no input and has no statistics
-	ErrRunning       = errors.New("container is running")       // and must exit before it is removed or replaced
-	ErrStalled       = errors.New("pull made no progress")      // for the stall limit
-	ErrStarting      = errors.New("start is in progress")       // it continues: start again to wait for it
-	ErrNoRoom        = errors.New("no machine has room")        // for the limits of the spec; nothing was started
-	ErrLost          = errors.New("machine does not answer")    // the one that a container runs on: it may run on
+	ErrImageNotFound = errors.New("image not found")              // on the host; after a pull: in its registry
+	ErrOtherMachine  = errors.New("image is for another machine") // for another architecture or system
+	ErrImageInUse    = errors.New("image is in use")              // a container was created from it
+	ErrNoSpace       = errors.New("not enough free space")        // for an image, on the engine's disk
+	ErrDenied        = errors.New("registry denied access")       // wrong or missing credentials
+	ErrUnavailable   = errors.New("engine is unavailable")        // it did not answer
+	ErrPortTaken     = errors.New("port is taken")                // by another process or container
+	ErrNoAddress     = errors.New("address is not on the host")   // of a port
+	ErrBadCommand    = errors.New("command cannot be run")        // no such program, or it is not executable
+	ErrHost          = errors.New("host cannot start containers") // not for the sake of this one: its operator has to repair it
+	ErrMountMissing  = errors.New("mount source is missing")      // the directory of a bind mount does not exist
+	ErrMountRefused  = errors.New("mount is refused")             // by the operator's policy, or berth cannot check it
+	ErrInvalid       = errors.New("engine refused the spec")      // it will never accept one of the values
+	ErrUnmanaged     = errors.New("name is taken by another")     // by a container without this store's label
+	ErrInputFull     = errors.New("container does not read")      // its standard input
+	ErrNotRunning    = errors.New("container is not running")     // so it takes no input and has no statistics
+	ErrRunning       = errors.New("container is running")         // and must exit before it is removed or replaced
+	ErrStalled       = errors.New("pull made no progress")        // for the stall limit
+	ErrStarting      = errors.New("start is in progress")         // it continues: start again to wait for it
+	ErrNoRoom        = errors.New("no machine has room")          // for the limits of the spec; nothing was started
+	ErrLost          = errors.New("machine does not answer")      // the one that a container runs on: it may run on
 )
 
 // CallError is the error of a call of the engine.
@@ -70,7 +76,10 @@ type State struct {
 	Revision    uint64 // of its Spec
 	Incarnation string // of its Spec
 	Running     bool   // also while paused
+	OwnLog      bool   // Logs has the output of the current or last run alone; otherwise that of all runs
+	Machine     string // the one of a cluster that it runs or ran on; empty: none yet, or there is one only
 	Starting    bool   // a start goes on that returned ErrStarting; Kill and Remove take it back
+	Leaving     bool   // it runs, and others have begun to end the run: it has its stop timeout to exit
 	Paused      bool
 	StartedAt   time.Time // zero: never started
 	FinishedAt  time.Time // zero: never exited; slightly before StartedAt if it exited at once
@@ -92,7 +101,9 @@ type Account struct{ UID, GID int }
 // Writable lists the places on the host that hold what a container writes
 // outside its mounts.
 type Writable struct {
+	Name        Name
 	ContainerID string   // the engine's
+	Local       bool     // it runs, these are all its places, on this host, and Size is 0
 	Dirs        []string // directories of the host
 	Files       []string // and single files
 	Size        int64    // bytes in places without a directory on this host
@@ -123,14 +134,14 @@ type Spec struct {
 	Incarnation string
 	Image       string
 	Command     []string // nil: the image's own
-	SignalGroup bool     // signals reach all processes of Command's group, as Ctrl-C of a terminal does
+	Entrypoint  bool     // Command follows the entrypoint of the image
 	Env         []string // KEY=value, sorted
 	Mounts      []Mount
 	Ports       []Port
 	Live        Live
 	IOWeight    uint16 // 10 to 1000; 0 is the engine's default
 	User        string // name or number, with :group or not; empty: the image's
-	Workdir     string // absolute
+	Workdir     string // absolute; empty: the image's, or Home if it has none
 	Home        string // the variable HOME of a user without one and without an account in the image; empty: /
 	Hostname    string // RFC 1123 labels; empty: the engine's choice
 	MachineID   string // the content of /etc/machine-id, unless ReadOnlyRoot; empty: the image's
@@ -138,6 +149,7 @@ type Spec struct {
 	// bounded size in memory at /tmp and /run.
 	ReadOnlyRoot bool
 	ShmSize      int64 // bytes of /dev/shm; 0: the engine's default
+	Placement    Placement
 	TTY          bool
 	StopSignal   string // such as SIGINT; empty: the image's
 	// StopTimeout is the time between StopSignal and SIGKILL when the engine
@@ -145,6 +157,40 @@ type Spec struct {
 	// 10 s for Docker.
 	StopTimeout time.Duration
 	Labels      map[string]string // of the client; engines drop io.berth.*
+}
+
+// Placement bounds the hosts of an engine that has many.
+type Placement struct {
+	NodeSelector  map[string]string // labels of the host
+	Tolerations   []Toleration      // of taints of the host
+	RuntimeClass  string            // empty: the engine's default
+	PriorityClass string            // empty: the engine's default
+}
+
+// IsZero reports whether p bounds nothing.
+func (p Placement) IsZero() bool {
+	return len(p.NodeSelector) == 0 && len(p.Tolerations) == 0 && p.RuntimeClass == "" && p.PriorityClass == ""
+}
+
+// Toleration is a taint that does not keep a container from a host.
+type Toleration struct {
+	Key, Value, Effect string // empty: any value, or each effect
+}
+
+// WorkdirWith returns the working directory of a container whose image has one, or none. It returns ErrInvalid if
+// that is in a file system of the kernel, whose entries may lead to the host (CVE-2024-21626).
+func (s Spec) WorkdirWith(image string) (string, error) {
+	if s.Workdir != "" {
+		return s.Workdir, nil
+	}
+	if image == "" {
+		return s.Home, nil
+	}
+	dir := path.Join("/", image)
+	if first, _, _ := strings.Cut(dir[1:], "/"); slices.Contains([]string{"proc", "sys", "dev"}, first) {
+		return "", fmt.Errorf("%w: the image's working directory %s is in /%s: set a workdir", ErrInvalid, dir, first)
+	}
+	return dir, nil
 }
 
 // Mount makes a host directory visible in a container. A missing Source is an
@@ -200,9 +246,12 @@ type Stats struct {
 
 // Found is one container in an engine's list of this store's containers.
 type Found struct {
-	Name        Name
-	ContainerID string
-	Mounts      []string // host directories that it mounts, also while it does not run
+	Name Name
+
+	// State is what a list shows: ContainerID, SpecHash, Running, Starting, Paused and Detached. StartedAt of a run
+	// is zero if the list does not show it, and another one than that of Inspect if it shows about when a new run began.
+	State
+	Mounts []string // host directories that it mounts, also while it does not run
 }
 
 // Target identifies a run whose console is read.
@@ -213,9 +262,25 @@ type Target struct {
 	StartedAt   time.Time // start of this run, by the engine's clock
 	Ended       bool      // the run has exited: the remaining output is read once
 	TTY         bool
+	OwnLog      bool      // see State
 	Pattern     string    // start pattern of a server: RE2, matched per line; empty: matches at once
 	From        time.Time // berth's clock before it called Start: no line of this run is older
 }
+
+// Family is a family of IP addresses.
+type Family string
+
+// The families.
+const (
+	IPv4 Family = "ipv4"
+	IPv6 Family = "ipv6"
+)
+
+// Families returns both.
+func Families() []Family { return []Family{IPv4, IPv6} }
+
+// Has reports whether an address is of the family.
+func (f Family) Has(a netip.Addr) bool { return a.Is6() == (f == IPv6) }
 
 // PortRule admits incoming packets to one address and one range of ports.
 type PortRule struct {

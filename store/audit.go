@@ -3,7 +3,9 @@ package store
 import (
 	"encoding/json"
 	"iter"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -14,12 +16,14 @@ type AuditRecord struct {
 	v1.AuditEntry
 	Container string `json:"container,omitempty"`
 	Volume    string `json:"volume,omitempty"`
+	Tenant    string `json:"tenant,omitempty"` // see package limit; empty: the administrator, or berth
 }
 
 // AppendAudit stores an entry with the next seq and the time of the update.
 func AppendAudit(tx *Tx, actor v1.Actor, a v1.Audit, status int) (AuditRecord, error) {
-	e := v1.AuditEntry{Time: tx.now, Actor: actor, Action: a.Action, Object: v1.AuditObject(a.Name()), RequestID: a.RequestID, Status: status}
-	r := AuditRecord{e, v1.AuditObject(a.Container), v1.AuditObject(a.Volume)}
+	e := v1.AuditEntry{Time: tx.now, Actor: actor, Action: a.Action, Object: v1.AuditObject(a.Name()), RequestID: a.RequestID,
+		Status: status, Skipped: a.Skipped}
+	r := AuditRecord{e, v1.AuditObject(a.Container), v1.AuditObject(a.Volume), a.Tenant}
 	err := auditLog.append(tx, func(seq uint64) any { r.Seq = seq; return r })
 	return r, err
 }
@@ -27,7 +31,7 @@ func AppendAudit(tx *Tx, actor v1.Actor, a v1.Audit, status int) (AuditRecord, e
 // SetAuditStatus stores the status of an entry, unless the entry was removed.
 func SetAuditStatus(tx *Tx, r AuditRecord, status int) (AuditRecord, error) {
 	r.Status = status
-	if r.Seq < auditLog.bounds(tx).Oldest {
+	if r.Seq < auditLog.bounds(tx).Oldest || r.Seq <= tx.store.dropped.of(r.Tenant) {
 		return r, nil
 	}
 	text, err := json.Marshal(r)
@@ -73,8 +77,101 @@ func selects(f v1.AuditFilter, r AuditRecord) bool {
 	return (f.Container == "" || f.Container == r.Container) && (f.Volume == "" || f.Volume == r.Volume) && f.Matches(r.Actor)
 }
 
-// TrimAudit removes the entries that are older than before, and all but the newest
-// keep, like TrimEvents.
+// TrimAudit removes the entries that are older than before, and all but keep: first the oldest ones of
+// tenants that have more than a share, then the oldest of all.
 func (s *Store) TrimAudit(before time.Time, keep int) (removed int, err error) {
-	return auditLog.trim(s, before, keep)
+	dropped, err := s.shareAudit(keep)
+	if err != nil {
+		return dropped, err
+	}
+	removed, err = auditLog.trim(s, before, keep)
+	s.dropped.forget(auditLog.bounds(s.Read()).Oldest)
+	return dropped + removed, err
+}
+
+// The parts of the audit log.
+const (
+	tenantShare = 20 // that a tenant has of a full log: a twentieth
+	auditSlack  = 10 // that is free after entries beyond the shares were removed: reading all of them takes seconds
+)
+
+// shareAudit removes the oldest entries of the tenants that have more than their share of the audit
+// log if it has more than keep.
+func (s *Store) shareAudit(keep int) (removed int, err error) {
+	var beyond []uint64
+	newest := map[string]uint64{} // by tenant
+	tx := s.Read()
+	kept := int(auditLog.bounds(tx).kept())
+	if kept <= keep || keep == 0 {
+		return 0, nil
+	}
+	err = auditLog.beyond(tx, keep/tenantShare, kept-keep+keep/auditSlack, func(seq uint64, tenant string) int {
+		beyond, newest[tenant] = append(beyond, seq), seq
+		return len(beyond)
+	})
+	if err != nil || len(beyond) == 0 {
+		return 0, err
+	}
+	s.dropped.add(newest)
+	return len(beyond), auditLog.drop(s, beyond)
+}
+
+// dropped is, by tenant, the newest entry of the audit log that was removed beyond its share: all older ones of the
+// tenant were too. A request that is in flight when berth ends stores no status, so it is not on the disk.
+type dropped struct {
+	mu     sync.Mutex
+	newest map[string]uint64
+}
+
+func (d *dropped) add(newest map[string]uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.newest == nil {
+		d.newest = map[string]uint64{}
+	}
+	maps.Copy(d.newest, newest)
+}
+
+func (d *dropped) of(tenant string) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.newest[tenant]
+}
+
+// forget forgets the entries before the oldest one that is kept.
+func (d *dropped) forget(oldest uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.newest, func(_ string, seq uint64) bool { return seq < oldest })
+}
+
+// beyond calls add with the oldest values of each tenant beyond its newest share, until add returns most: how
+// many it has.
+func (l sequence) beyond(tx *Tx, share, most int, add func(seq uint64, tenant string) int) error {
+	has := map[string]int{}
+	each := func(fn func(seq uint64, tenant string) bool) error {
+		for n, err := range l.after(tx, 0) {
+			var value struct {
+				Tenant string `json:"tenant"`
+			}
+			if err != nil {
+				return err
+			}
+			_ = unmarshal(n.item, &value) // one that cannot be read has no tenant
+			if value.Tenant != "" && !fn(n.seq, value.Tenant) {
+				break
+			}
+		}
+		return nil
+	}
+	if err := each(func(_ uint64, tenant string) bool { has[tenant]++; return true }); err != nil {
+		return err
+	}
+	return each(func(seq uint64, tenant string) bool {
+		if has[tenant] <= share {
+			return true
+		}
+		has[tenant]--
+		return add(seq, tenant) < most
+	})
 }

@@ -23,10 +23,7 @@ func newBackup(t *testing.T, s *Store, id string, target v1.Target, bytes int64)
 
 func requireTotal(t *testing.T, s *Store, target v1.Target, n, bytes int64) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *Tx) error {
-		require.Equal(t, BackupTotal{n, bytes}, BackupTotals(tx)[target])
-		return nil
-	}))
+	require.Equal(t, BackupTotal{n, bytes}, BackupTotals(s.Read())[target])
 }
 
 // TestBackupTotals: each target has its own, and a backup leaves it at its purge only.
@@ -66,13 +63,12 @@ func longSkipped(n, size int) (list []v1.Skipped) {
 
 func skipped(t *testing.T, s *Store, id string) (list, first []v1.Skipped) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *Tx) error {
-		b, err := Backups.Get(tx, id)
-		require.NoError(t, err)
-		first = b.Status.Skipped
-		list, err = SkippedOf(tx, b)
-		return err
-	}))
+	tx := s.Read()
+	b, err := Backups.Get(tx, id)
+	require.NoError(t, err)
+	first = b.Status.Skipped
+	list, err = SkippedOf(tx, b)
+	require.NoError(t, err)
 	return list, first
 }
 
@@ -91,4 +87,38 @@ func TestSkippedHasItsOwnKey(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// TestDamagedReservation: a volume whose reservation cannot be read counts as being restored.
+func TestDamagedReservation(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	damage(t, s, map[string]string{restoringPrefix + "v": "{cut"})
+	tx := openIn(t, dir).Read()
+	require.NotEmpty(t, Restoring(tx, "v"))
+	require.Empty(t, Restoring(tx, "w"))
+}
+
+// TestRestoreEndsItsOwnReservation, and not that of another one, which may run on the same volume or another.
+func TestRestoreEndsItsOwnReservation(t *testing.T) {
+	s := openIn(t, "")
+	restoring := func(volume string) (id string) {
+		id = Restoring(s.Read(), volume)
+		return id
+	}
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		for _, n := range []string{"1", "2"} {
+			if err := BeginRestore(tx, "r"+n, v1.RestoreSpec{RestoreRequest: v1.RestoreRequest{VolumeID: "v" + n}}); err != nil {
+				return err
+			}
+		}
+		return EndRestore(tx, "earlier", "v1")
+	}))
+	require.Equal(t, "r1", restoring("v1"))
+	require.NoError(t, s.Update(func(tx *Tx) error { return AbandonRestore(tx, "r1") }))
+	require.Empty(t, restoring("v1"))
+	require.Equal(t, "r2", restoring("v2"))
+	require.NoError(t, s.Update(func(tx *Tx) error { return EndRestore(tx, "r2", "v2") }))
+	require.Empty(t, restoring("v2"))
 }

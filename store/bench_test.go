@@ -56,10 +56,8 @@ func BenchmarkGet(b *testing.B) {
 	s := populated(b, b.TempDir(), 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		require.NoError(b, s.View(func(tx *Tx) error {
-			_, err := Containers.Get(tx, "server-0500")
-			return err
-		}))
+		_, err := Containers.Get(s.Read(), "server-0500")
+		require.NoError(b, err)
 	}
 }
 
@@ -67,10 +65,7 @@ func BenchmarkList1000(b *testing.B) {
 	s := populated(b, b.TempDir(), 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		require.NoError(b, s.View(func(tx *Tx) error {
-			require.Len(b, Containers.List(tx), 1000)
-			return nil
-		}))
+		require.Len(b, Containers.List(s.Read()), 1000)
 	}
 }
 
@@ -78,10 +73,7 @@ func BenchmarkIDs1000(b *testing.B) {
 	s := populated(b, b.TempDir(), 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		require.NoError(b, s.View(func(tx *Tx) error {
-			require.Len(b, Containers.IDs(tx), 1000)
-			return nil
-		}))
+		require.Len(b, Containers.IDs(s.Read()), 1000)
 	}
 }
 
@@ -111,11 +103,9 @@ func BenchmarkReadEventsAfterTrim(b *testing.B) {
 	require.NoError(b, err)
 	b.ResetTimer()
 	for b.Loop() {
-		require.NoError(b, s.View(func(tx *Tx) error {
-			list, err := ReadEvents(tx, 99_000, 1)
-			require.Len(b, list, 1)
-			return err
-		}))
+		list, err := ReadEvents(s.Read(), 99_000, 1)
+		require.Len(b, list, 1)
+		require.NoError(b, err)
 	}
 }
 
@@ -157,10 +147,7 @@ func BenchmarkUsersOf(b *testing.B) {
 			}
 			b.ResetTimer()
 			for range b.N {
-				require.NoError(b, s.View(func(tx *Tx) error {
-					require.Len(b, Containers.IDsBy(tx, "volume-50"), 1)
-					return nil
-				}))
+				require.Len(b, Containers.IDsBy(s.Read(), "volume-50"), 1)
 			}
 		})
 	}

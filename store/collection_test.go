@@ -64,7 +64,7 @@ func (m *model) Create(t *rapid.T) {
 		want = ErrExists
 	}
 	m.step(t, want, true, func(tx *Tx) error { return Volumes.Create(tx, id, spec) }, func() {
-		o := &modelled{meta: v1.Meta{ID: id, Generation: 1, CreatedAt: m.now}, spec: spec}
+		o := &modelled{meta: v1.Meta{ID: id, Generation: 1, Created: m.rev, CreatedAt: m.now}, spec: spec}
 		m.touch(o)
 		m.objects[id] = o
 	})
@@ -120,21 +120,17 @@ func (m *model) FailAfterwards(t *rapid.T) {
 
 // learnUIDs reads the UIDs of objects that are new. No two creations have the same.
 func (m *model) learnUIDs(t *rapid.T) {
-	require.NoError(t, m.s.View(func(tx *Tx) error {
-		for id, o := range m.objects {
-			stored, err := Volumes.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			if o.meta.UID != "" {
-				continue
-			}
-			require.NoError(t, uuid.Validate(stored.Meta.UID))
-			require.False(t, m.uids[stored.Meta.UID])
-			o.meta.UID, m.uids[stored.Meta.UID] = stored.Meta.UID, true
+	tx := m.s.Read()
+	for id, o := range m.objects {
+		stored, err := Volumes.Get(tx, id)
+		require.NoError(t, err)
+		if o.meta.UID != "" {
+			continue
 		}
-		return nil
-	}))
+		require.NoError(t, uuid.Validate(stored.Meta.UID))
+		require.False(t, m.uids[stored.Meta.UID])
+		o.meta.UID, m.uids[stored.Meta.UID] = stored.Meta.UID, true
+	}
 }
 
 // Check compares everything. rapid calls it after each step.
@@ -159,7 +155,7 @@ func (m *model) Check(t *rapid.T) {
 		require.ElementsMatch(t, own, Volumes.IDsBeginning(tx, "a"))
 		return nil
 	}
-	require.NoError(t, m.s.View(compare))
+	require.NoError(t, compare(m.s.Read()))
 	require.NoError(t, m.s.Update(compare))
 }
 
@@ -200,7 +196,7 @@ func TestUpdateSeesItsOwnWrites(t *testing.T) {
 	for _, id := range []string{"", "a/b"} {
 		require.Error(t, create(s, id))
 	}
-	require.Error(t, s.View(func(tx *Tx) error { return Containers.Create(tx, "b", v1.ContainerSpec{}) }))
+	require.Error(t, Containers.Create(s.Read(), "b", v1.ContainerSpec{}))
 	refused := errors.New("refused")
 	err := s.Update(func(tx *Tx) error {
 		return Containers.SetSpec(tx, "a", func(c *v1.ContainerSpec) error { c.Image = "three"; return refused })
@@ -226,11 +222,11 @@ func TestBatchReadsItsWritesNotTheCache(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Update(change("one")))
-	require.NoError(t, s.View(read)) // caches the record, at the version that the next batch reads
+	require.NoError(t, read(s.Read())) // caches the record, at the version that the next batch reads
 	for _, err := range together(t, s, read, change("two"), read) {
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.View(read))
+	require.NoError(t, read(s.Read()))
 	require.Equal(t, []string{"one", "one", "one", "one", "two", "two", "two", "two"}, seen)
 }
 
@@ -250,7 +246,8 @@ func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 	s, err = Open(dir, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.View(func(tx *Tx) error {
+	{
+		tx := s.Read()
 		list := Containers.List(tx)
 		require.Len(t, list, 1)
 		require.Equal(t, "a", list[0].Meta.ID)
@@ -264,8 +261,7 @@ func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, events, 3)
 		require.EqualValues(t, 2, events[1].Seq)
-		return nil
-	}))
+	}
 	require.Contains(t, log.String(), "cannot read an object")
 	require.NoError(t, s.Update(func(tx *Tx) error {
 		require.ErrorIs(t, Containers.Create(tx, "b", v1.ContainerSpec{}), ErrExists)
@@ -302,7 +298,8 @@ func TestReadsShareNothingWithWriters(t *testing.T) {
 	}))
 	env["A"] = "2"
 	get := func() (o v1.Container) {
-		require.NoError(t, s.View(func(tx *Tx) (err error) { o, err = Containers.Get(tx, "a"); return err }))
+		o, err := Containers.Get(s.Read(), "a")
+		require.NoError(t, err)
 		return o
 	}
 	before := get()
@@ -328,11 +325,26 @@ func TestMemoryIsWhatIsStored(t *testing.T) {
 		return Containers.SetStatus(tx, "a", func(st *v1.ContainerStatus) { st.Conditions = []v1.Condition{{Since: time.Now()}} })
 	}))
 	list := func() (list []v1.Container) {
-		require.NoError(t, s.View(func(tx *Tx) error { list = Containers.List(tx); return nil }))
+		list = Containers.List(s.Read())
 		return list
 	}
 	before := list()
 	require.NoError(t, s.Close())
 	s = openIn(t, dir)
 	require.Equal(t, before, list())
+}
+
+// TestStatusKeepsASpecOfItsChange: the change of a status may change the spec of the same object.
+func TestStatusKeepsASpecOfItsChange(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	require.NoError(t, s.Update(func(tx *Tx) error { return Volumes.Create(tx, "v", v1.VolumeSpec{}) }))
+	require.NoError(t, s.Update(func(tx *Tx) (err error) {
+		return errors.Join(Volumes.SetStatus(tx, "v", func(st *v1.VolumeStatus) {
+			st.Size = 2
+			err = Volumes.SetSpec(tx, "v", func(spec *v1.VolumeSpec) error { spec.SizeLimit = 1; return nil })
+		}), err)
+	}))
+	v, err := Volumes.Get(s.Read(), "v")
+	require.Equal(t, []int64{1, 2}, []int64{v.Spec.SizeLimit, v.Status.Size})
+	require.NoError(t, err)
 }

@@ -6,7 +6,7 @@
 //
 // The key space, version 1 (values are JSON, <seq> is 8 bytes big-endian, an id has no slash):
 //
-//	meta/{schema,id,revision,incarnations,node,engine}  one each
+//	meta/{schema,id,revision,incarnations,node,engine,jump}  one each
 //	<kind>/<id>/spec       two lines, v1.Meta and what a client requested; api/intent writes it
 //	<kind>/<id>/status     two lines, revision and what was observed; only the kind's controller writes it
 //	claim/<pool>/<port>    claim of a port, five digits; only api/intent writes it
@@ -17,5 +17,5 @@
 //	outcome/<quota>/<token>/<hash>  outcome of an idempotency key, for 24 hours; only on the disk
 //	skipped/<backup>       skipped entries, if its status has not all of them; only on the disk
 //
-// A kind is container, volume, pool, token, backup, policy, restore, pull or image.
+// A kind is container, volume, pool, token, backup, policy, restore, pull, image or schedule.
 package store

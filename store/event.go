@@ -17,6 +17,7 @@ func (tx *Tx) Emit(e v1.Event) v1.Event {
 		e.UID = c.Meta.UID
 	}
 	e.Users = tx.usersOf(e.Volume)
+	e.Data = v1.MessageText(e.Data)
 	err := eventLog.append(tx, func(seq uint64) any {
 		e.Seq, e.Time, e.Epoch = seq, tx.now, "" // readers add the present epoch
 		return e
@@ -91,11 +92,11 @@ func (tx *Tx) EventsBackward() iter.Seq2[v1.Event, error] {
 	}
 }
 
-// ViewEvents is View for functions that begin with the oldest transition of EventBounds. It calls
+// ViewEvents calls fn with a view. It is for functions that begin with the oldest transition of EventBounds: it calls
 // fn again, at most 10 times, if that one was removed before fn read it.
 func (s *Store) ViewEvents(fn func(*Tx) error) (err error) {
 	for range 10 {
-		if err = s.View(fn); !errors.Is(err, ErrCompacted) {
+		if err = fn(s.Read()); !errors.Is(err, ErrCompacted) {
 			break
 		}
 	}
@@ -142,8 +143,7 @@ func (s *Store) Events(ctx context.Context, since uint64) iter.Seq2[v1.Event, er
 	return func(yield func(v1.Event, error) bool) {
 		for ctx.Err() == nil {
 			more := s.changes.next()
-			var list []v1.Event
-			err := s.View(func(tx *Tx) (err error) { list, err = ReadEvents(tx, since, eventsAtOnce); return err })
+			list, err := ReadEvents(s.Read(), since, eventsAtOnce)
 			for _, e := range list {
 				if ctx.Err() != nil || !yield(e, nil) {
 					return

@@ -25,21 +25,14 @@ func emit(s *Store, n int) error {
 
 // rangeOf returns the range of the transitions that are kept.
 func rangeOf(t *testing.T, s *Store) (oldest, newest uint64) {
-	require.NoError(t, s.View(func(tx *Tx) error {
-		if oldest, newest = tx.EventBounds(); oldest > newest {
-			oldest, newest = 0, 0 // none is kept
-		}
-		return nil
-	}))
+	if oldest, newest = s.Read().EventBounds(); oldest > newest {
+		oldest, newest = 0, 0 // none is kept
+	}
 	return oldest, newest
 }
 
-func read(s *Store, since uint64, limit int) (list []v1.Event, err error) {
-	err = s.View(func(tx *Tx) (err error) {
-		list, err = ReadEvents(tx, since, limit)
-		return err
-	})
-	return list, err
+func read(s *Store, since uint64, limit int) ([]v1.Event, error) {
+	return ReadEvents(s.Read(), since, limit)
 }
 
 func TestTransitionsHaveNoGap(t *testing.T) {
@@ -162,10 +155,7 @@ func TestEventsBackward(t *testing.T) {
 		return seqs
 	}
 	view := func(fn func(*Tx)) {
-		require.NoError(t, s.View(func(tx *Tx) error {
-			fn(tx)
-			return nil
-		}))
+		fn(s.Read())
 	}
 	view(func(tx *Tx) { require.Empty(t, backward(tx)) })
 	require.NoError(t, emit(s, 300))
@@ -278,11 +268,9 @@ func TestCursors(t *testing.T) {
 	}))
 	require.NoError(t, s.Close())
 	s = openIn(t, dir)
-	require.NoError(t, s.View(func(tx *Tx) error {
-		require.EqualValues(t, 1<<40, Cursor(tx, "remote"))
-		require.Zero(t, Cursor(tx, "other"))
-		return nil
-	}))
+	tx := s.Read()
+	require.EqualValues(t, 1<<40, Cursor(tx, "remote"))
+	require.Zero(t, Cursor(tx, "other"))
 	require.Zero(t, s.Revision())
 }
 
@@ -320,9 +308,24 @@ func TestStatusEmitsItsTransition(t *testing.T) {
 	for i, state := range []string{"pending", "running", "completed"} {
 		require.Equal(t, []any{v1.EventBackup, state, "b", "v", by}, []any{list[i].Event, list[i].Data, list[i].Backup, list[i].Volume, list[i].Actor})
 	}
-	require.NoError(t, s.View(func(tx *Tx) error {
-		b, err := Backups.Get(tx, "b")
+	{
+		b, err := Backups.Get(s.Read(), "b")
 		require.EqualValues(t, 3, b.Status.Seq)
-		return err
+		require.NoError(t, err)
+	}
+}
+
+// TestEventThatCannotBeStored fails its update: a transition is stored with the status that it reports, or
+// neither is.
+func TestEventThatCannotBeStored(t *testing.T) {
+	now := time.Now()
+	s, err := Open("", Options{Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	defer s.Close()
+	now = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // JSON has no such year
+	require.Error(t, s.Update(func(tx *Tx) error {
+		tx.Emit(v1.Event{Event: v1.EventMessage})
+		return SetCursor(tx, "reader", 7)
 	}))
+	require.Zero(t, Cursor(s.Read(), "reader"))
 }

@@ -22,7 +22,7 @@ type Incarnations struct {
 
 // all returns the incarnations, the present one last.
 func (h *Incarnations) all() []incarnation {
-	all, _ := incarnationsKey.get(h.store.reader()) // load has returned its error
+	all, _ := incarnationsKey.get(h.store.Read()) // load has returned its error
 	return all
 }
 

@@ -117,11 +117,9 @@ func TestTransitionsCarryTheEpoch(t *testing.T) {
 		require.Equal(t, s.Incarnations.Epoch(), tx.Emit(v1.Event{Container: "mc"}).Epoch)
 		return Containers.Create(tx, "mc", v1.ContainerSpec{})
 	}))
-	require.NoError(t, s.View(func(tx *Tx) error {
-		list, err := ReadEvents(tx, 0, 10)
-		require.Equal(t, s.Incarnations.Epoch(), list[0].Epoch)
-		return err
-	}))
+	list, err := ReadEvents(s.Read(), 0, 10)
+	require.Equal(t, s.Incarnations.Epoch(), list[0].Epoch)
+	require.NoError(t, err)
 	for e, err := range s.Events(t.Context(), 0) {
 		require.NoError(t, err)
 		require.Equal(t, s.Incarnations.Epoch(), e.Epoch)

@@ -20,7 +20,7 @@ func TestSpecIndexFollowsEveryChange(t *testing.T) {
 		}
 	}
 	users := func(volume string) (ids []string) {
-		require.NoError(t, s.View(func(tx *Tx) error { ids = Containers.IDsBy(tx, volume); return nil }))
+		ids = Containers.IDsBy(s.Read(), volume)
 		return ids
 	}
 	for _, id := range []string{"b", "a", "c"} {
@@ -59,7 +59,7 @@ func TestStatusIndexFollowsEveryChange(t *testing.T) {
 		require.NoError(t, s.Update(func(tx *Tx) error { return Containers.SetStatus(tx, "a", change) }))
 	}
 	holders := func(volume string) (ids []string) {
-		require.NoError(t, s.View(func(tx *Tx) error { ids = VolumeHolders(tx, volume); return nil }))
+		ids = VolumeHolders(s.Read(), volume)
 		return ids
 	}
 	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Create(tx, "a", v1.ContainerSpec{VolumeID: "v3"}) }))

@@ -99,7 +99,8 @@ func runOutOfFiles(dir string) {
 		}
 		open = append(open, f)
 	}
-	fmt.Println(errors.Is(create(s, "none"), ErrFailed), s.View(func(*Tx) error { return nil }))
+	_, err = ReadEvents(s.Read(), 0, 1)
+	fmt.Println(errors.Is(create(s, "none"), ErrFailed), err)
 	for _, f := range open {
 		f.Close()
 	}

@@ -34,10 +34,10 @@ func TestNodeConditionsEmitChanges(t *testing.T) {
 		e := list[i]
 		require.Equal(t, []string{v1.EventMessage, c.Message, c.Reason, "", "controller"}, []string{e.Event, e.Data, e.Reason, e.Container, string(e.Actor.Via)})
 	}
-	require.NoError(t, s.View(func(tx *Tx) error {
-		conditions, err := NodeConditions(tx)
+	{
+		conditions, err := NodeConditions(s.Read())
 		require.Len(t, conditions, 1)
 		require.True(t, conditions[0].Since.Equal(list[2].Time))
-		return err
-	}))
+		require.NoError(t, err)
+	}
 }

@@ -26,6 +26,9 @@ const (
 	Restores   Collection[v1.RestoreSpec, v1.RestoreStatus]     = "restore"
 	Pulls      Collection[v1.PullSpec, v1.PullStatus]           = "pull"
 	Images     Collection[v1.ImageSpec, v1.ImageStatus]         = "image"
+	Schedules  Collection[v1.ScheduleSpec, v1.ScheduleStatus]   = "schedule"
+	Transfers  Collection[v1.TransferSpec, v1.TransferStatus]   = "transfer"
+	Arrivals   Collection[v1.ArrivalSpec, v1.ArrivalStatus]     = "arrival"
 )
 
 // Collection reads and writes the objects of one kind, which is its value. What it returns
@@ -124,6 +127,19 @@ func (c Collection[S, T]) Each(tx *Tx, ids []string) iter.Seq[v1.Object[S, T]] {
 
 // Create stores a new object, or returns ErrExists.
 func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
+	return c.create(tx, id, spec, tx.now)
+}
+
+// Import stores a new object as another node had it, or returns ErrExists. It is for objects about whose status nothing is left to
+// be observed: their controller has not seen it before.
+func (c Collection[S, T]) Import(tx *Tx, id string, o v1.Object[S, T]) error {
+	if err := c.create(tx, id, o.Spec, o.Meta.CreatedAt); err != nil {
+		return err
+	}
+	return c.SetStatus(tx, id, func(s *T) { *s = o.Status })
+}
+
+func (c Collection[S, T]) create(tx *Tx, id string, spec S, at time.Time) error {
 	if id == "" || strings.Contains(id, "/") {
 		return fmt.Errorf("%s %q: an id must not be empty or have a slash", c.kind(), id)
 	}
@@ -136,8 +152,8 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	}
 	o := &object[S, T]{}
 	o.Spec = own
-	o.Meta = v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, CreatedAt: tx.now}
-	return c.writeSpec(tx, nil, o, text)
+	o.Meta = v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, Created: tx.Revision(), CreatedAt: at}
+	return c.writeSpec(tx, o, text)
 }
 
 // SetSpec changes the desired state and raises the generation. It returns
@@ -165,7 +181,7 @@ func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) erro
 	o := *old
 	o.Spec = own
 	o.Meta.Generation++
-	return c.writeSpec(tx, old, &o, text)
+	return c.writeSpec(tx, &o, text)
 }
 
 // Delete marks the object as deleted, or returns ErrNotFound. Its controller purges
@@ -184,18 +200,18 @@ func (c Collection[S, T]) Delete(tx *Tx, id string) error {
 	}
 	o := *old
 	o.Meta.Deleted = true
-	return c.writeSpec(tx, old, &o, text)
+	return c.writeSpec(tx, &o, text)
 }
 
 // writeSpec stores an object with a spec.
-func (c Collection[S, T]) writeSpec(tx *Tx, old, o *object[S, T], spec []byte) error {
+func (c Collection[S, T]) writeSpec(tx *Tx, o *object[S, T], spec []byte) error {
 	id := o.Meta.ID
 	o.Meta.Revision, o.Meta.UpdatedAt = tx.Revision(), latest(o.Meta.UpdatedAt, tx.now)
 	meta, err := json.Marshal(o.Meta)
 	if err != nil {
 		return c.wrap(id, err)
 	}
-	return c.wrap(id, c.replace(tx, SpecChanged, old, o, c.key(id)+"/spec", lines(meta, spec)))
+	return c.wrap(id, c.put(tx, SpecChanged, o, c.key(id)+"/spec", lines(meta, spec)))
 }
 
 // SetStatus changes the observed state, or returns ErrNotFound. A change that leaves
@@ -231,7 +247,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err != nil {
 		return c.wrap(id, err)
 	}
-	return c.wrap(id, c.replace(tx, StatusChanged, old, &o, c.key(id)+"/status", lines(meta, text)))
+	return c.wrap(id, c.put(tx, StatusChanged, &o, c.key(id)+"/status", lines(meta, text)))
 }
 
 // transitioner is the pointer to a status some of whose changes are transitions.
@@ -255,24 +271,19 @@ func (c Collection[S, T]) Purge(tx *Tx, id string) error {
 	if c.kind() == Backups.kind() {
 		tx.writes[skippedKey(id)] = nil
 	}
-	old.unindex(&tx.state, c.kind(), id)
+	c.unindex(&tx.state, old)
 	tx.rows.Delete(row{key: c.key(id)})
 	tx.recordChange(Change{Kind: c.kind(), ID: id, What: Purged})
 	return nil
 }
 
-// replace stores a record of an object. Old is nil if it is new.
-func (c Collection[S, T]) replace(tx *Tx, what What, old, o *object[S, T], key string, text []byte) error {
+// put stores a record of an object.
+func (c Collection[S, T]) put(tx *Tx, what What, o *object[S, T], key string, text []byte) error {
 	if err := tx.write(key, text); err != nil {
 		return err
 	}
-	id := o.Meta.ID
-	if old != nil {
-		old.unindex(&tx.state, c.kind(), id)
-	}
-	tx.rows.ReplaceOrInsert(row{c.key(id), o})
-	o.index(&tx.state, c.kind(), id)
-	tx.recordChange(Change{Kind: c.kind(), ID: id, What: what})
+	c.keep(&tx.state, o)
+	tx.recordChange(Change{Kind: c.kind(), ID: o.Meta.ID, What: what})
 	return nil
 }
 
@@ -338,7 +349,6 @@ func (c Collection[S, T]) load(s *Store, to *state, key string, text []byte) {
 		o.Meta.ID, o.spec = id, err
 	} else if value, found := to.get(c.key(id)); found {
 		*o = *c.of(value)
-		o.unindex(to, c.kind(), id)
 		var m statusMeta
 		err = decode(text, &m, &o.Status)
 		o.status = err
@@ -349,6 +359,5 @@ func (c Collection[S, T]) load(s *Store, to *state, key string, text []byte) {
 	if err != nil {
 		s.log.Error("cannot read an object", "kind", c.kind(), "id", id, "part", part, "err", err)
 	}
-	to.rows.ReplaceOrInsert(row{c.key(id), o})
-	o.index(to, c.kind(), id)
+	c.keep(to, o)
 }

@@ -34,14 +34,11 @@ func TestAfterHasOrderOfList(t *testing.T) {
 		want := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id <= after })
 		for _, n := range []int{1, 3, len(ids)} {
 			var got []string
-			require.NoError(t, s.View(func(tx *Tx) error {
-				for o := range Volumes.After(tx, after) {
-					if got = append(got, o.Meta.ID); len(got) == n {
-						return nil
-					}
+			for o := range Volumes.After(s.Read(), after) {
+				if got = append(got, o.Meta.ID); len(got) == n {
+					break
 				}
-				return nil
-			}))
+			}
 			require.Equal(t, slices.Clone(want[:min(n, len(want))]), append([]string{}, got...), "after %q", after)
 		}
 	}
@@ -59,17 +56,15 @@ func TestEach(t *testing.T) {
 	}))
 	damage(t, s, map[string]string{"volume/damaged/spec": "{"})
 	s = openIn(t, dir)
-	require.NoError(t, s.View(func(tx *Tx) error {
-		for _, list := range [][]string{{}, {"a"}, {"a", "b"}} {
-			got := []string{}
-			for o := range Volumes.Each(tx, append([]string{"damaged", "missing"}, append(list, "damaged")...)) {
-				got = append(got, o.Meta.ID)
-			}
-			require.Equal(t, list, got)
+	tx := s.Read()
+	for _, list := range [][]string{{}, {"a"}, {"a", "b"}} {
+		got := []string{}
+		for o := range Volumes.Each(tx, append([]string{"damaged", "missing"}, append(list, "damaged")...)) {
+			got = append(got, o.Meta.ID)
 		}
-		for range Volumes.Each(tx, []string{"a", "b"}) {
-			break
-		}
-		return nil
-	}))
+		require.Equal(t, list, got)
+	}
+	for range Volumes.Each(tx, []string{"a", "b"}) {
+		break
+	}
 }

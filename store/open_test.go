@@ -77,6 +77,49 @@ func TestDamageIsRefusedWithInstructions(t *testing.T) {
 	}
 }
 
+// TestLossOfOneUpdateIsDamage: the checkpoint is as new as the store.
+func TestLossOfOneUpdateIsDamage(t *testing.T) {
+	dir, older := t.TempDir(), t.TempDir()
+	s := openIn(t, dir)
+	require.NoError(t, create(s, "kept"))
+	require.NoError(t, os.CopyFS(older, os.DirFS(dir)))
+	require.NoError(t, create(s, "lost"))
+	checkpoint, err := os.ReadFile(one(t, dir, "MARK"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(older, "MARK"), checkpoint, 0o600))
+	_, err = Open(older, Options{})
+	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "is at revision 1, but was at 2")
+}
+
+// TestDamagedFileWithoutData: the error names the file, and without it the store has everything.
+func TestDamagedFileWithoutData(t *testing.T) {
+	whole := sample(t)
+	cases := map[string]func(t *testing.T, name string){
+		"KEYREGISTRY":        func(t *testing.T, name string) { flip(t, name, 20) },
+		"KEYREGISTR[Y]":      func(t *testing.T, name string) { require.NoError(t, os.Truncate(name, 20)) },
+		"KEYREGIST[R][Y]":    func(t *testing.T, name string) { require.NoError(t, os.Truncate(name, 0)) },
+		"*.vlog":             func(t *testing.T, name string) { flip(t, name, 3) },
+		"[0-9]*[13579].vlog": func(t *testing.T, name string) { flip(t, name, 0) },
+	}
+	for pattern, damage := range cases {
+		t.Run(pattern, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
+			name := one(t, dir, pattern)
+			damage(t, name)
+			_, err := Open(dir, Options{})
+			require.ErrorIs(t, err, ErrDamaged)
+			require.ErrorContains(t, err, name+": ")
+			require.ErrorContains(t, err, "nothing is lost without it")
+			require.NotContains(t, err.Error(), "backup")
+			require.NoError(t, os.Remove(name))
+			s := openIn(t, dir)
+			require.EqualValues(t, 3, s.Revision())
+		})
+	}
+}
+
 func TestHarmlessDifferencesAreOpened(t *testing.T) {
 	whole := sample(t)
 	cases := map[string]func(t *testing.T, dir string){
@@ -119,7 +162,8 @@ func TestStoreWithoutCheckpointKeepsItsID(t *testing.T) {
 	require.Equal(t, id, s.ID())
 	require.Equal(t, epoch, s.Incarnations.Epoch(), "the new epoch stays")
 	require.EqualValues(t, 1, s.Revision())
-	require.False(t, s.Incarnations.Remembers("", 3), "revisions that were lost are never remembered")
+	require.True(t, s.Incarnations.Remembers("", 1))
+	require.False(t, s.Incarnations.Remembers("", 2), "revisions that were lost are never remembered")
 }
 
 func child(t *testing.T, name, dir string) *exec.Cmd {

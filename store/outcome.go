@@ -10,10 +10,11 @@ import (
 // Outcome is the response to a request with an idempotency key, for its repetitions. It
 // vanishes after v1.OutcomeRetention.
 type Outcome struct {
-	Owner       string `json:"owner"`       // id of the token
-	Quota       string `json:"quota"`       // by which outcomes are counted
-	Key         string `json:"key"`         // hash of the idempotency key, in hex
-	Fingerprint string `json:"fingerprint"` // of the request
+	Owner       string `json:"owner"`         // id of the token
+	Quota       string `json:"quota"`         // by which outcomes are counted
+	Key         string `json:"key"`           // hash of the idempotency key, in hex
+	Fingerprint string `json:"fingerprint"`   // of the request
+	UID         string `json:"uid,omitempty"` // of the container that it names
 	Status      int    `json:"status"`
 	Code        string `json:"code,omitempty"` // of X-Error-Code
 	Body        []byte `json:"body"`
@@ -66,17 +67,4 @@ func (o Outcome) put(tx *Tx) error {
 		return err
 	}
 	return tx.write(o.key(), text)
-}
-
-// Outcomes returns the number of stored outcomes of a quota, at most limit. It is for views.
-func Outcomes(tx *Tx, quota string, limit int) (n int, err error) {
-	err = tx.read(func(t *kv.Txn) error {
-		for range t.Scan(outcomesOf(quota), outcomesOf(quota)) {
-			if n++; n == limit {
-				break
-			}
-		}
-		return nil
-	})
-	return n, err
 }

@@ -106,8 +106,8 @@ func SetEngine(tx *Tx, name string) error { return engineKey.set(tx, name) }
 
 func restoringKey(volume string) entry[string] { return entry[string](restoringPrefix + volume) }
 
-// Restoring returns the id of the restore of a volume that has not finished, or "". If it
-// cannot be decoded, the volume counts as being restored.
+// Restoring returns what has reserved a volume: the id of its restore that has not finished, or v1.ByTransfer or
+// v1.ByArrival; or "". If it cannot be decoded, the volume counts as being restored.
 func Restoring(tx *Tx, volume string) (id string) {
 	id, err := restoringKey(volume).get(tx)
 	if err != nil {
@@ -121,12 +121,18 @@ func BeginRestore(tx *Tx, id string, spec v1.RestoreSpec) error {
 	if err := Restores.Create(tx, id, spec); err != nil {
 		return err
 	}
-	return setRestoring(tx, spec.VolumeID, restoringKey(spec.VolumeID).set(tx, id))
+	return Reserve(tx, id, spec.VolumeID)
 }
 
-// EndRestore ends the reservation of a volume by a restore, if it has it.
-func EndRestore(tx *Tx, id, volume string) error {
-	if Restoring(tx, volume) != id {
+// Reserve reserves a volume, which nothing has reserved, as a restore does: nothing runs with it, and its files are
+// not changed.
+func Reserve(tx *Tx, by, volume string) error {
+	return setRestoring(tx, volume, restoringKey(volume).set(tx, by))
+}
+
+// EndRestore ends the reservation of a volume by a restore, a transfer or an arrival, if it has it.
+func EndRestore(tx *Tx, by, volume string) error {
+	if Restoring(tx, volume) != by {
 		return nil
 	}
 	return setRestoring(tx, volume, restoringKey(volume).remove(tx))
@@ -156,7 +162,8 @@ func setRestoring(tx *Tx, volume string, err error) error {
 }
 
 // BackupTotal is what the backups of a target add up to. Those that are being deleted
-// count, because their archives may still be there.
+// count, because their archives may still be there, and those that arrive from another node,
+// because theirs are expected.
 type BackupTotal struct {
 	Backups int64
 	Bytes   int64 // of their archives
@@ -172,7 +179,23 @@ func BackupTotals(tx *Tx) map[v1.Target]BackupTotal {
 		t.Bytes += b.Status.Size
 		totals[b.Spec.Target] = t
 	}
+	for _, b := range arriving(tx, "") {
+		t := totals[b.Spec.Target]
+		t.Backups++
+		t.Bytes += b.Status.Size
+		totals[b.Spec.Target] = t
+	}
 	return totals
+}
+
+// arriving returns the backups that arrive from other nodes, of a volume or of all.
+func arriving(tx *Tx, volume string) (all []v1.ArrivalBackup) {
+	for a := range Arrivals.After(tx, "") {
+		if a.Spec.Ended == "" && (volume == "" || a.Spec.Container.VolumeID == volume) {
+			all = append(all, a.Spec.Backups...)
+		}
+	}
+	return all
 }
 
 // BackupUse returns what counts against the limits of backups before a new one. The archives
@@ -188,16 +211,26 @@ func BackupUse(tx *Tx, volume string, target v1.Target, most int64) (u v1.Backup
 		u.Volume++
 		u.VolumeBytes += b.Status.Size
 	}
+	for _, b := range arriving(tx, volume) {
+		u.Volume++
+		u.VolumeBytes += b.Status.Size
+	}
 	if v, err := Volumes.Get(tx, volume); err == nil {
-		var users []v1.ContainerSpec
-		for _, c := range Containers.ListBy(tx, volume) {
-			users = append(users, c.Spec)
-		}
-		if limit := v1.SmallestLimit(v.Spec, users); limit > 0 && most > 0 {
+		if limit := LimitOf(tx, v); limit > 0 && most > 0 {
 			u.VolumeMost = max(most, 10*min(limit, math.MaxInt64/10))
 		}
 	}
 	return u
+}
+
+// LimitOf returns the smallest limit of a volume and of the containers that use it in bytes, or 0 for
+// no limit. It leaves out containers whose record is damaged.
+func LimitOf(tx *Tx, v v1.Volume) int64 {
+	var users []v1.ContainerSpec
+	for _, c := range Containers.ListBy(tx, v.Meta.ID) {
+		users = append(users, c.Spec)
+	}
+	return v1.SmallestLimit(v.Spec, users)
 }
 
 func skippedKey(id string) string { return "skipped/" + id }

@@ -4,7 +4,7 @@ import v1 "berth/api/v1"
 
 // Writer is a Store, or a Request that changes one.
 type Writer interface {
-	View(fn func(*Tx) error) error
+	Read() *Tx
 	Update(fn func(*Tx) error) error
 	MustUpdate(fn func(*Tx) error) error
 }
@@ -14,7 +14,7 @@ type Writer interface {
 // same commit. It is for one goroutine.
 type Request struct {
 	Audit   v1.Audit // without an Action, the request has no entry
-	Success int      // the status of the response after an update that succeeded
+	Success int      // the status of the response after an update that succeeded; 500: it took back what was made
 
 	// Check runs in each update before its change, which its error refuses: the request may have
 	// waited since it was admitted. nil: nothing is checked.
@@ -44,8 +44,8 @@ func NewRequest(s *Store, actor v1.Actor, a v1.Audit) *Request {
 	return &Request{Audit: a, Success: 200, store: s, actor: actor}
 }
 
-// View is Store.View.
-func (r *Request) View(fn func(*Tx) error) error { return r.store.View(fn) }
+// Read is Store.Read.
+func (r *Request) Read() *Tx { return r.store.Read() }
 
 // Update is Store.Update.
 func (r *Request) Update(fn func(*Tx) error) error { return r.submit(r.withRecord(fn), false) }
@@ -68,22 +68,36 @@ func (r *Request) withRecord(change func(*Tx) error) func(tx *Tx, next *recorded
 	}
 }
 
-// expected returns the outcome of an update that succeeded.
+// expected returns the outcome of an update that succeeded. After one that takes back what the request
+// has made there is none: a repetition is carried out again.
 func (r *Request) expected(tx *Tx) *Outcome {
-	if r.Outcome == nil || r.Body == nil {
+	switch {
+	case r.Success >= 500:
+		return nil
+	case r.Outcome == nil || r.Body == nil:
 		return r.Outcome
 	}
-	o := *r.Outcome
-	o.Status, o.Code, o.Body = r.Success, "", r.Body(r.audit(tx).Object)
+	o, object := *r.Outcome, ""
+	if n := len(tx.changes); n > 0 {
+		object = tx.changes[n-1].ID
+	}
+	o.Status, o.Code, o.Body = r.Success, "", r.Body(object)
 	return &o
 }
+
+// Stored reports whether the request has an entry.
+func (r *Request) Stored() bool { return r.done.entry.Seq != 0 }
 
 // Finish stores the status of the response in the request's entry, and the final outcome;
 // nil removes an outcome that is stored. It may be called again: an entry that lasts, such
 // as that of a session, is stored at its begin and completed at its end. They are on the
-// disk when Finish returns nil. If onFullDisk is true, they are stored even while the disk is
-// full, see Store.MustUpdate.
-func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
+// disk when Finish returns nil.
+func (r *Request) Finish(status int, final *Outcome) error { return r.finish(status, final, false) }
+
+// MustFinish is Finish even while the disk is full, see Store.MustUpdate.
+func (r *Request) MustFinish(status int, final *Outcome) error { return r.finish(status, final, true) }
+
+func (r *Request) finish(status int, final *Outcome, onFullDisk bool) error {
 	done := r.done
 	sameEntry := r.Audit.Action == "" || done.entry.Seq != 0 && done.entry.Status == status
 	sameOutcome := final == nil && done.outcome == nil || final != nil && done.outcome != nil && final.equals(*done.outcome)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"berth/store/kv"
@@ -28,7 +29,11 @@ const (
 type bounds struct {
 	Oldest uint64 `json:"oldest"`
 	Newest uint64 `json:"newest"`
+	Holes  uint64 `json:"holes,omitempty"` // numbers between them whose values were removed, see drop
 }
+
+// kept returns how many values are kept.
+func (b bounds) kept() uint64 { return b.Newest + 1 - b.Oldest - b.Holes }
 
 func (l sequence) boundsKey() entry[bounds] { return entry[bounds]("meta/" + string(l) + "s") }
 
@@ -122,11 +127,7 @@ const trimChunk = 1000
 // next number does not change. A value that cannot be read counts as old.
 func (l sequence) trim(s *Store, before time.Time, keep int) (removed int, err error) {
 	for {
-		var first, last uint64
-		err := s.View(func(tx *Tx) (err error) {
-			first, last, err = l.old(tx, before, uint64(max(keep, 0)))
-			return err
-		})
+		first, last, found, err := l.old(s.Read(), before, uint64(max(keep, 0)))
 		if err != nil || last < first {
 			return removed, err
 		}
@@ -138,33 +139,55 @@ func (l sequence) trim(s *Store, before time.Time, keep int) (removed int, err e
 				}
 				b.Oldest++
 			}
+			b.Holes -= min(b.Holes, last+1-first-found)
 			return l.boundsKey().set(tx, b)
 		})
 		if err != nil {
 			return removed, err
 		}
-		removed += int(last + 1 - first)
+		removed += int(found)
 	}
 }
 
-// old returns the first and the last value of a chunk that is to be removed; last is first-1
-// if there is none. Values are removed from the oldest one on, so that a scan from there meets no
-// tombstones.
-func (l sequence) old(tx *Tx, before time.Time, keep uint64) (first, last uint64, err error) {
+// drop removes some values in the midst of the log. It needs several updates.
+func (l sequence) drop(s *Store, seqs []uint64) error {
+	for chunk := range slices.Chunk(seqs, trimChunk) {
+		err := s.Update(func(tx *Tx) error {
+			b := l.bounds(tx)
+			for _, seq := range chunk {
+				if seq < b.Oldest {
+					continue // it was trimmed
+				}
+				if err := tx.write(l.key(seq), nil); err != nil {
+					return err
+				}
+				b.Holes++
+			}
+			return l.boundsKey().set(tx, b)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// old returns the first and the last number of a chunk that is to be removed, and how many values it has;
+// last is first-1 if there is none. Values are removed from the oldest one on, so that a scan from
+// there meets no tombstones.
+func (l sequence) old(tx *Tx, before time.Time, keep uint64) (first, last, found uint64, err error) {
 	b := l.bounds(tx)
+	excess := b.kept() - min(keep, b.kept())
 	first, last = b.Oldest, b.Oldest-1
 	for n, err := range l.after(tx, 0) {
 		if err != nil {
-			return first, last, err
+			return first, last, found, err
 		}
-		var value struct {
-			Time time.Time `json:"time"`
-		}
-		_ = unmarshal(n.item, &value) // one that cannot be read has the zero time
-		if last+1 == first+trimChunk || n.seq+keep > b.Newest && !value.Time.Before(before) {
+		if found == trimChunk || found >= excess && !timeOf(n).Before(before) {
 			break
 		}
 		last = n.seq
+		found++
 	}
-	return first, last, nil
+	return first, last, found, nil
 }

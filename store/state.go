@@ -116,6 +116,7 @@ func loaders() map[string]loader {
 		string(incarnationsKey):      incarnationsKey.load,
 		string(nodeKey):              nodeKey.load,
 		string(engineKey):            engineKey.load,
+		string(jumpKey):              jumpKey.load,
 		string(eventLog.boundsKey()): eventLog.boundsKey().load,
 		string(auditLog.boundsKey()): auditLog.boundsKey().load,
 		claimPrefix:                  entry[v1.Claim](claimPrefix).load,
@@ -130,6 +131,9 @@ func loaders() map[string]loader {
 		Restores.prefix():            Restores.load,
 		Pulls.prefix():               Pulls.load,
 		Images.prefix():              Images.load,
+		Schedules.prefix():           Schedules.load,
+		Transfers.prefix():           Transfers.load,
+		Arrivals.prefix():            Arrivals.load,
 	}
 }
 
@@ -153,7 +157,7 @@ func (s *Store) load() (isNew bool, err error) {
 	if err != nil || isNew {
 		return isNew, err
 	}
-	tx := s.reader()
+	tx := s.Read()
 	to.revision, err = revisionKey.get(tx)
 	_, damage := incarnationsKey.get(tx)
 	return false, errors.Join(err, damage, eventLog.check(tx), auditLog.check(tx))

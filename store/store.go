@@ -60,6 +60,8 @@ type Store struct {
 
 	state   atomic.Pointer[state] // committed and published
 	changes *changes
+	clock   clock
+	dropped dropped
 
 	ops     chan *op
 	batch   batch // of the writer
@@ -80,6 +82,9 @@ func Open(dir string, o Options) (*Store, error) {
 
 // CheckLock returns ErrLocked if a process has the store in dir open, or why that is unknown.
 func CheckLock(dir string) error { return kv.CheckLock(dir) }
+
+// IDOf returns the id of the store in dir, which another process may have open; empty: unknown.
+func IDOf(dir string) string { return kv.CheckpointID(dir) }
 
 func open(dir string, o Options) (*Store, error) {
 	s := &Store{now: o.Now, log: o.Log, ops: make(chan *op), closing: make(chan struct{})}
@@ -133,7 +138,10 @@ func (s *Store) start() error {
 			return err
 		}
 	}
-	return s.identify(!found && !isNew)
+	if err := s.identify(!found && !isNew); err != nil {
+		return err
+	}
+	return s.startClock()
 }
 
 // identify gives the store its incarnation and its checkpoint. A store that has lost its
@@ -161,17 +169,9 @@ func (s *Store) ID() string { return s.id }
 // Revision returns the revision of the last change of an object.
 func (s *Store) Revision() uint64 { return s.state.Load().revision }
 
-// View runs fn on one consistent state and returns its error, or ErrClosed. It waits for
-// nothing, and nothing waits for it.
-func (s *Store) View(fn func(*Tx) error) error {
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	return fn(s.reader())
-}
-
-// reader returns a transaction that reads the present state.
-func (s *Store) reader() *Tx {
+// Read returns a view of the present state, which no later update changes. It waits for nothing,
+// nothing waits for it, and it needs no end. After Close it is the last state.
+func (s *Store) Read() *Tx {
 	return &Tx{store: s, state: *s.state.Load(), now: s.time(), actor: v1.Controller()}
 }
 

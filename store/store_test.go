@@ -56,18 +56,16 @@ func TestGroupCommitUnderManyWriters(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, writers*each, s.Revision())
-	require.NoError(t, s.View(func(tx *Tx) error {
-		list := Containers.List(tx)
-		require.Len(t, list, writers*each)
-		require.Equal(t, s.Revision(), tx.Revision())
-		seen := map[uint64]bool{}
-		for _, o := range list {
-			require.Equal(t, "image:"+o.Meta.ID, o.Spec.Image)
-			seen[o.Meta.Revision] = true
-		}
-		require.Len(t, seen, writers*each)
-		return nil
-	}))
+	tx := s.Read()
+	list := Containers.List(tx)
+	require.Len(t, list, writers*each)
+	require.Equal(t, s.Revision(), tx.Revision())
+	seen := map[uint64]bool{}
+	for _, o := range list {
+		require.Equal(t, "image:"+o.Meta.ID, o.Spec.Image)
+		seen[o.Meta.Revision] = true
+	}
+	require.Len(t, seen, writers*each)
 }
 
 func TestReopen(t *testing.T) {
@@ -81,7 +79,9 @@ func TestReopen(t *testing.T) {
 	require.Len(t, id, 32)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, create(s, "late"), ErrClosed)
-	require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
+	require.Len(t, Containers.IDs(s.Read()), 10, "the last state")
+	_, err = FindOutcome(s.Read(), Outcome{})
+	require.ErrorIs(t, err, ErrClosed, "it is only on the disk")
 	require.ErrorIs(t, s.Writable(), ErrClosed)
 
 	s = openIn(t, dir)
@@ -96,14 +96,12 @@ func TestViewOutlivesClose(t *testing.T) {
 	s, err := Open("", Options{})
 	require.NoError(t, err)
 	require.NoError(t, create(s, "a"))
-	require.NoError(t, s.View(func(tx *Tx) error {
-		require.NoError(t, s.Close())
-		require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
-		_, err := ReadEvents(tx, 0, 1)
-		require.NoError(t, err, "there are none")
-		_, err = Containers.Get(tx, "a")
-		return err
-	}))
+	tx := s.Read()
+	require.NoError(t, s.Close())
+	_, err = ReadEvents(tx, 0, 1)
+	require.NoError(t, err, "there are none")
+	_, err = Containers.Get(tx, "a")
+	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
 
@@ -128,16 +126,14 @@ func TestViewIsConsistent(t *testing.T) {
 		}
 	})
 	for s.Revision() < 300 {
-		require.NoError(t, s.View(func(tx *Tx) error {
-			for range 2 {
-				require.EqualValues(t, tx.Revision(), len(Containers.IDs(tx)))
-				require.Len(t, Volumes.IDs(tx), min(1, int(tx.Revision())))
-				for _, id := range Volumes.IDs(tx) {
-					require.Equal(t, []string{id}, Containers.IDsBy(tx, id))
-				}
+		tx := s.Read()
+		for range 2 {
+			require.EqualValues(t, tx.Revision(), len(Containers.IDs(tx)))
+			require.Len(t, Volumes.IDs(tx), min(1, int(tx.Revision())))
+			for _, id := range Volumes.IDs(tx) {
+				require.Equal(t, []string{id}, Containers.IDsBy(tx, id))
 			}
-			return nil
-		}))
+		}
 	}
 	all.Wait()
 }
@@ -177,7 +173,8 @@ func TestKilledProcessLosesNoUpdate(t *testing.T) {
 func requireComplete(t *testing.T, dir string, acknowledged map[string]bool) {
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)
-	require.NoError(t, s.View(func(tx *Tx) error {
+	{
+		tx := s.Read()
 		list := Containers.List(tx)
 		require.Len(t, list, int(s.Revision()), "a revision for each create")
 		seen := map[uint64]bool{}
@@ -195,7 +192,7 @@ func requireComplete(t *testing.T, dir string, acknowledged map[string]bool) {
 		require.EqualValues(t, len(list), newest)
 		events, err := ReadEvents(tx, 0, len(list)+1)
 		require.Len(t, events, len(list))
-		return err
-	}))
+		require.NoError(t, err)
+	}
 	require.NoError(t, s.Close())
 }

@@ -8,8 +8,8 @@ import (
 	"berth/store/kv"
 )
 
-// Tx is one view or one update. Only the function that receives it may use it, and
-// only until that function returns. What it returns must not be changed.
+// Tx is a view that Read returned, or one update. Any goroutine may use a view; an update is for the
+// function that receives it, until that function returns. What a Tx returns must not be changed.
 type Tx struct {
 	state // of an update: with its changes
 	store *Store
@@ -51,8 +51,8 @@ func (tx *Tx) write(key string, value []byte) error {
 	return nil
 }
 
-// read calls fn with the content of the disk. It is for what is not in memory, and only
-// for views: the changes of updates that have not been committed are not there.
+// read calls fn with the present content of the disk, or returns ErrClosed. It is for what is not in memory, and
+// only for views: the changes of updates that have not been committed are not there.
 func (tx *Tx) read(fn func(*kv.Txn) error) error {
 	if tx.update {
 		return errOnDisk

@@ -76,7 +76,7 @@ func (s *Store) wait(ctx context.Context, more <-chan struct{}) bool {
 func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
 	return func(ctx context.Context, notify func(string)) error {
 		for {
-			tx := s.reader()
+			tx := s.Read()
 			for _, id := range c.IDs(tx) {
 				notify(id)
 			}
@@ -103,10 +103,7 @@ func (c Collection[S, T]) follow(ctx context.Context, s *Store, since uint64, wh
 // Lister returns a function that lists the ids of all objects, for a controller's
 // resync.
 func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
-	return func() (ids []string, err error) {
-		err = s.View(func(tx *Tx) error { ids = c.IDs(tx); return nil })
-		return ids, err
-	}
+	return func() ([]string, error) { return c.IDs(s.Read()), nil }
 }
 
 // Await waits until done returns true for the object, and returns it. It calls done
@@ -116,8 +113,7 @@ func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
 func (c Collection[S, T]) Await(ctx context.Context, s *Store, id string, done func(v1.Object[S, T]) bool) (o v1.Object[S, T], err error) {
 	for {
 		more := s.changes.next()
-		err = s.View(func(tx *Tx) (err error) { o, err = c.Get(tx, id); return err })
-		if err != nil || done(o) {
+		if o, err = c.Get(s.Read(), id); err != nil || done(o) {
 			return o, err
 		}
 		if !s.wait(ctx, more) {

@@ -26,10 +26,7 @@ func TestWatchYieldsEveryChangeInOrder(t *testing.T) {
 					t.Errorf("change %d: %+v, %v", want, c, err)
 					return
 				}
-				if err := s.View(func(tx *Tx) error {
-					_, err := Containers.Get(tx, c.ID)
-					return err
-				}); err != nil {
+				if _, err := Containers.Get(s.Read(), c.ID); err != nil {
 					t.Error("notified before it could be read:", err)
 				}
 				if want++; want > n {

@@ -119,7 +119,7 @@ func (b *batch) add(o *op) {
 	if o.err != nil || len(tx.writes) == 0 {
 		return
 	}
-	err := b.kv.Add(tx.writes, o.onFullDisk)
+	err := b.write(o, tx)
 	if errors.Is(err, kv.ErrBatchFull) {
 		err = b.split(o, tx)
 	}
@@ -128,6 +128,14 @@ func (b *batch) add(o *op) {
 		return
 	}
 	b.take(o, tx)
+}
+
+// write adds the writes of an update.
+func (b *batch) write(o *op, tx *Tx) error {
+	if o.onFullDisk {
+		return b.kv.AddOnFullDisk(tx.writes)
+	}
+	return b.kv.Add(tx.writes)
 }
 
 // run calls the update's function.
@@ -155,7 +163,7 @@ func (b *batch) split(o *op, tx *Tx) error {
 		return err
 	}
 	b.kv, b.state = b.s.db.Begin(), *b.s.state.Load()
-	return b.kv.Add(tx.writes, o.onFullDisk)
+	return b.write(o, tx)
 }
 
 // take records what o has changed.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -63,10 +64,7 @@ func createOp(id string, size int) func(*Tx) error {
 
 func ids(t *testing.T, s *Store) (ids []string) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *Tx) error {
-		ids = Containers.IDs(tx)
-		return nil
-	}))
+	ids = Containers.IDs(s.Read())
 	return ids
 }
 
@@ -119,6 +117,47 @@ func TestBatchThatIsTooBigIsSplit(t *testing.T) {
 	}
 }
 
+// TestBatchIsBounded: an update waits for at most maxBatch others, however many there are.
+func TestBatchIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := prometheus.NewRegistry()
+		s, err := Open("", Options{Registerer: r})
+		require.NoError(t, err)
+		before, hold := commits(t, r), make(chan struct{})
+		go func() { _ = s.Update(func(*Tx) error { <-hold; return nil }) }()
+		synctest.Wait()
+		for i := range uint64(2 * maxBatch) {
+			go func() { _ = s.Update(func(tx *Tx) error { return SetCursor(tx, "reader", i+1) }) }()
+		}
+		synctest.Wait()
+		close(hold)
+		synctest.Wait()
+		require.Equal(t, before+3, commits(t, r), "the first one begins with the update that held the writer")
+		require.NoError(t, s.Close())
+	})
+}
+
+// TestUpdateAfterAFailedSplit: an update may have read what the updates before it in its batch have changed. If
+// these cannot be stored, it is not, although it fits into a batch of its own.
+func TestUpdateAfterAFailedSplit(t *testing.T) {
+	s := openIn(t, "")
+	errs := together(t, s,
+		func(tx *Tx) error {
+			require.NoError(t, tx.write("!badger!", []byte("no key that Badger takes")))
+			return createOp("a", 900<<10)(tx)
+		},
+		func(tx *Tx) error {
+			require.Equal(t, []string{"a"}, Containers.IDs(tx))
+			return createOp("b", 900<<10)(tx)
+		})
+	for _, err := range errs {
+		require.ErrorIs(t, err, ErrFailed)
+	}
+	require.Empty(t, ids(t, s))
+	require.NoError(t, create(s, "next"))
+	require.EqualValues(t, 1, s.Revision())
+}
+
 func TestUpdateWithTooManyKeysLeavesNothing(t *testing.T) {
 	s := openIn(t, "")
 	err := s.Update(func(tx *Tx) error {
@@ -130,10 +169,7 @@ func TestUpdateWithTooManyKeysLeavesNothing(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, ErrTooBig)
-	require.NoError(t, s.View(func(tx *Tx) error {
-		require.Empty(t, Tokens.IDs(tx))
-		return nil
-	}))
+	require.Empty(t, Tokens.IDs(s.Read()))
 }
 
 func TestUpdateThatCallsGoexitFails(t *testing.T) {
@@ -151,11 +187,9 @@ func TestTxIsInvalidAfterItsFunction(t *testing.T) {
 	require.NoError(t, s.Update(func(tx *Tx) error { kept = tx; return SetCursor(tx, "x", 1) }))
 	require.ErrorIs(t, SetCursor(kept, "x", 2), errReadOnly)
 	require.Error(t, Containers.Create(kept, "a", v1.ContainerSpec{}))
-	require.NoError(t, s.View(func(tx *Tx) error {
-		require.EqualValues(t, 1, Cursor(tx, "x"))
-		require.Empty(t, Containers.IDs(tx))
-		return nil
-	}))
+	tx := s.Read()
+	require.EqualValues(t, 1, Cursor(tx, "x"))
+	require.Empty(t, Containers.IDs(tx))
 }
 
 func TestFailedCommitFailsAllUpdates(t *testing.T) {
@@ -245,11 +279,12 @@ func TestFullDiskRefusesUpdates(t *testing.T) {
 	require.ErrorContains(t, err, "disk is full")
 	require.ErrorIs(t, s.Writable(), ErrDiskFull)
 	require.Equal(t, rev, s.Revision())
-	require.NoError(t, s.View(func(tx *Tx) error {
+	{
+		tx := s.Read()
 		_, err := Containers.Get(tx, "before")
 		require.Equal(t, []string{"before"}, Containers.IDs(tx))
-		return err
-	}))
+		require.NoError(t, err)
+	}
 
 	require.NoError(t, os.Remove(filler))
 	require.NoError(t, s.Writable())
@@ -289,13 +324,14 @@ func TestFullDiskAllowsMustUpdate(t *testing.T) {
 	require.NoError(t, s.Close())
 	s, err = Open(dir, Options{})
 	require.NoError(t, err)
-	require.NoError(t, s.View(func(tx *Tx) error {
+	{
+		tx := s.Read()
 		_, newest := tx.EventBounds()
 		require.EqualValues(t, kept+1, newest)
 		c, err := Containers.Get(tx, "mc")
 		require.Equal(t, strconv.Itoa(kept+1), c.Status.Message)
-		return err
-	}))
+		require.NoError(t, err)
+	}
 	require.NoError(t, s.Close())
 }
 
@@ -311,4 +347,15 @@ func TestMissingDirectoryRefusesUpdates(t *testing.T) {
 	require.NoError(t, os.Rename(moved, dir))
 	require.NoError(t, create(s, "c"))
 	require.NoError(t, s.Close())
+}
+
+// TestAnsweredUpdateIsSeen: whoever has the answer to an update reads what it has stored.
+func TestAnsweredUpdateIsSeen(t *testing.T) {
+	s, err := Open("", Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	for i := range uint64(5000) {
+		require.NoError(t, s.Update(func(tx *Tx) error { return SetCursor(tx, "reader", i+1) }))
+		require.Equal(t, i+1, Cursor(s.Read(), "reader"))
+	}
 }

@@ -87,7 +87,8 @@ func TestMintAndAuthenticate(t *testing.T) {
 	require.False(t, p.HasScope(v1.ScopePower))
 	require.True(t, p.CanAccess("mc"))
 	require.False(t, p.CanAccess("other"))
-	require.NoError(t, s.View(func(tx *store.Tx) error {
+	{
+		tx := s.Read()
 		for volume, want := range map[string]bool{"volume of mc": true, "volume of other": false} {
 			can, err := p.CanAccessVolume(tx, volume)
 			require.NoError(t, err)
@@ -95,8 +96,8 @@ func TestMintAndAuthenticate(t *testing.T) {
 		}
 		o, err := store.Tokens.Get(tx, p.TokenID)
 		require.NotContains(t, o.Spec.Hash, strings.TrimPrefix(secret.Reveal(), "berth_"))
-		return err
-	}))
+		require.NoError(t, err)
+	}
 	c.forward(expires.Sub(c.now()) - 1)
 	as(t, s, secret)
 	c.forward(1)
@@ -251,12 +252,41 @@ func TestListAndRevoke(t *testing.T) {
 	require.ErrorIs(t, auth.Revoke(s, "none"), &v1.Error{Code: v1.TokenNotFound})
 }
 
+// TestTokenOfAnEarlierContainer: a token is bound to one creation of a container, not to a later one of its id.
+func TestTokenOfAnEarlierContainer(t *testing.T) {
+	s, _ := clockedStore(t)
+	containers(t, s, "mc", "other")
+	secret := mint(t, s, auth.Grant{Containers: []string{"mc", "other"}})
+	before := as(t, s, secret)
+	require.Equal(t, []string{"mc", "other"}, before.Containers())
+	mc, earlier := before.Bound[0], v1.ContainerRef{ID: "mc", UID: "earlier"}
+	sees := func(p auth.Principal, ref v1.ContainerRef) bool {
+		direct := p.CanSee(v1.Event{Container: ref.ID, UID: ref.UID})
+		require.Equal(t, direct, p.CanSee(v1.Event{Container: "third", Users: []v1.ContainerRef{ref}}), "an event of its volume too")
+		return direct
+	}
+	require.True(t, sees(before, mc))
+	require.False(t, sees(before, earlier))
+	require.NoError(t, s.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "mc") }))
+	containers(t, s, "mc")
+	verified, err := before.Verify(s.Read(), inForce(configured))
+	require.NoError(t, err)
+	found, err := auth.Find(s.Read(), inForce(configured), before.TokenID)
+	require.NoError(t, err)
+	for _, now := range []auth.Principal{as(t, s, secret), verified, found} {
+		require.Equal(t, []string{"other"}, now.Containers())
+		require.False(t, now.CanAccess("mc"))
+		require.False(t, sees(now, mc), "it is deleted")
+		allowed, err := now.CanAccessVolume(s.Read(), "volume of mc")
+		require.False(t, allowed)
+		require.NoError(t, err)
+	}
+}
+
 func list(t *testing.T, s *store.Store) (tokens []v1.Token) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *store.Tx) error {
-		valid := auth.Listed(tx, inForce(configured))
-		tokens = slices.DeleteFunc(store.Tokens.List(tx), func(o v1.Token) bool { return !valid(o) })
-		return nil
-	}))
+	tx := s.Read()
+	valid := auth.Listed(tx, inForce(configured))
+	tokens = slices.DeleteFunc(store.Tokens.List(tx), func(o v1.Token) bool { return !valid(o) })
 	return tokens
 }

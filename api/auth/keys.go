@@ -54,7 +54,8 @@ func parseKey(line string) (ssh.PublicKey, error) {
 		}
 	}
 	switch key.Type() {
-	case ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSA:
+	case ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
+		ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSA:
 		return key, nil
 	}
 	return nil, fmt.Errorf("must be an ed25519, ecdsa or rsa key, and not %s", key.Type())
@@ -77,23 +78,20 @@ func KeyFingerprint(text string) string {
 // AuthenticateKey returns the principals of the valid tokens that have a public key,
 // which is in the form of KeyText. The caller has to verify that the client owns the key.
 func AuthenticateKey(s *store.Store, c v1.AuthorizationConfig, key string) (list []Principal, err error) {
-	issuer := c.Token.Fingerprint()
-	err = s.View(func(tx *store.Tx) error {
-		for _, id := range store.TokensByKey(tx, key) {
-			o, root, err := valid(tx, id, issuer)
-			if errors.Is(err, ErrUnauthorized) || err == nil && (o.Spec.Spent || !slices.Contains(o.Spec.SSHKeys, key)) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			p, err := principalOf(o, root).resolve(tx)
-			if err != nil {
-				return err
-			}
-			list = append(list, p)
+	tx, issuer := s.Read(), c.Token.Fingerprint()
+	for _, id := range store.TokensByKey(tx, key) {
+		o, root, err := valid(tx, id, issuer)
+		if errors.Is(err, ErrUnauthorized) || err == nil && (o.Spec.Spent || !slices.Contains(o.Spec.SSHKeys, key)) {
+			continue
 		}
-		return nil
-	})
-	return list, err
+		if err != nil {
+			return list, err
+		}
+		p, err := principalOf(o, root).resolve(tx)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }

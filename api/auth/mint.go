@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -23,6 +24,8 @@ type Grant struct {
 	Scopes     []v1.Scope // nil: the minter's; with Containers, those of v1.TenantScopes that it has
 	Containers []string   // nil: all
 	SSHKeys    []string   // of CheckKeys
+	OnBehalfOf string     // end user; empty: the minter's
+	Address    string     // of the user's client; empty: the minter's
 }
 
 // Mint creates a token that allows no more than its minter and does not expire later.
@@ -34,7 +37,8 @@ func Mint(s store.Writer, c v1.AuthorizationConfig, minter Principal, g Grant) (
 	secret := NewSecret()
 	spec := v1.TokenSpec{Hash: secret.Hash(), Name: g.Name, Issuer: c.Token.Fingerprint(), Parent: minter.TokenID,
 		RemoveOnUse: g.SingleUse || minter.SingleUse, // otherwise a single-use token would mint one of many uses
-		Scopes:      g.Scopes, SSHKeys: g.SSHKeys}
+		Scopes:      g.Scopes, SSHKeys: g.SSHKeys,
+		OnBehalfOf: cmp.Or(g.OnBehalfOf, minter.onBehalfOf), Address: cmp.Or(g.Address, minter.address)}
 	if spec.Scopes == nil {
 		spec.Scopes = minter.Scopes
 		if g.Containers != nil {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,8 @@ type Principal struct {
 	// Bound holds the containers that the token was minted for; empty: all.
 	Bound []v1.ContainerRef
 
+	onBehalfOf, address string // of the user for whom the token acts; empty: it does not say
+
 	present []string // internal_ids of Bound that are still the same containers
 	issuer  string   // fingerprint of the configured token
 	root    string   // id of the first minted token in the line of parents
@@ -68,20 +71,50 @@ func (p Principal) Tenant() string {
 	return "token " + p.root
 }
 
+// Maker returns whose rights a job of the principal uses after its request. uid is that of the container
+// to quiesce. A token for one request leaves those of the first token in its line of parents.
+func (p Principal) Maker(uid string) v1.Maker {
+	switch {
+	case p.TokenID == "", p.HasScope(v1.ScopeAdmin) && !p.Restricted():
+		return v1.Maker{}
+	case !p.SingleUse || p.IsTicket():
+		return v1.Maker{TokenID: p.TokenID, UID: uid}
+	case p.root != p.TokenID:
+		return v1.Maker{TokenID: p.root, UID: uid}
+	}
+	return v1.Maker{UID: uid}
+}
+
 // IsTicket reports whether a ticket was presented.
 func (p Principal) IsTicket() bool { return p.ticket != "" }
 
-// Actor returns the principal as the actor of a request.
+// Actor returns the principal as the actor of a request from an address, which that of its token replaces.
 func (p Principal) Actor(via v1.Via, address string) v1.Actor {
 	if p.TokenID == "" {
 		return v1.Actor{TokenID: v1.Administrator, Name: v1.Administrator, Via: via, Address: address}
 	}
-	return v1.Actor{TokenID: p.TokenID, Name: p.Name, Via: via, Address: address}
+	return v1.Actor{TokenID: p.TokenID, Name: p.Name, Via: via, Address: cmp.Or(p.address, address), OnBehalfOf: p.onBehalfOf}
 }
 
 // HasScope reports whether the principal has a scope.
 func (p Principal) HasScope(s v1.Scope) bool {
 	return slices.Contains(p.Scopes, v1.ScopeAdmin) || slices.Contains(p.Scopes, s)
+}
+
+// signalKeys are the keys that a terminal takes for signals to its processes, for the end
+// of their input, or for a pause of their output: Ctrl-C, D, S, Z and \.
+const signalKeys = "\x03\x04\x13\x1a\x1c"
+
+// MayType returns a refusal unless the principal may type commands into a console: those with a
+// signal act on the container's power.
+func (p Principal) MayType(commands ...string) error {
+	if !p.HasScope(v1.ScopeConsole) {
+		return ErrScope
+	}
+	if strings.ContainsAny(strings.Join(commands, ""), signalKeys) && !p.HasScope(v1.ScopePower) {
+		return v1.Errorf(v1.ScopeDenied, "Token scope does not allow this operation: control characters such as Ctrl-C need the scope power")
+	}
+	return nil
 }
 
 // Restricted reports whether the principal may access only some containers.

@@ -214,22 +214,19 @@ func (r *Sessions) failing(list []*Session) (ends map[*Session]error, err error)
 	if len(list) == 0 {
 		return nil, nil
 	}
-	c := r.settings.Current().Authorization
+	c, tx := r.settings.Current().Authorization, r.store.Read()
 	ends = map[*Session]error{}
-	err = r.store.View(func(tx *store.Tx) error {
-		for _, k := range list {
-			p, err := k.Principal.Verify(tx, c)
-			if err == nil && k.Check != nil {
-				err = k.Check(tx, p)
-			}
-			if errors.Is(err, store.ErrFailed) {
-				return err
-			}
-			if err != nil {
-				ends[k] = err
-			}
+	for _, k := range list {
+		p, err := k.Principal.Verify(tx, c)
+		if err == nil && k.Check != nil {
+			err = k.Check(tx, p)
 		}
-		return nil
-	})
-	return ends, err
+		if errors.Is(err, store.ErrFailed) {
+			return ends, err
+		}
+		if err != nil {
+			ends[k] = err
+		}
+	}
+	return ends, nil
 }

@@ -2,7 +2,9 @@ package auth_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +128,47 @@ func TestTicketsOfATenant(t *testing.T) {
 	require.False(t, valid(other))
 }
 
+// TestTicketShowsNoSecrets: it has the rights of the configured token, and is not shown the configuration's secrets:
+// it is in the addresses of browsers and of proxies.
+func TestTicketShowsNoSecrets(t *testing.T) {
+	s, _ := clockedStore(t)
+	tickets, p := auth.NewTickets(), as(t, s, configured)
+	require.True(t, p.Configured)
+	secret, _, err := tickets.Issue(p)
+	require.NoError(t, err)
+	p, err = tickets.Find(s, inForce(configured), secret.Reveal())
+	require.NoError(t, err)
+	require.True(t, p.HasScope(v1.ScopeAdmin))
+	require.False(t, p.Configured)
+}
+
+// TestTicketIsForOneRequest of the next 30 seconds, also when its principal is verified again.
+func TestTicketIsForOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		defer s.Close()
+		tickets := auth.NewTickets()
+		secret, expires, err := tickets.Issue(as(t, s, mint(t, s, auth.Grant{})))
+		require.NoError(t, err)
+		p, err := tickets.Find(s, inForce(configured), secret.Reveal())
+		require.NoError(t, err)
+		require.True(t, p.SingleUse)
+		time.Sleep(time.Until(expires))
+		_, err = tickets.Find(s, inForce(configured), secret.Reveal())
+		require.Equal(t, auth.ErrUnauthorized, err)
+	})
+}
+
+// TestOthersRequestsAreShownWithoutAddresses to a token that is limited to containers.
+func TestOthersRequestsAreShownWithoutAddresses(t *testing.T) {
+	actor := v1.Actor{TokenID: "other", Name: "alice", Via: v1.ViaHTTP, Address: "192.0.2.1", OnBehalfOf: "bob"}
+	p := auth.Principal{TokenID: "own", Bound: []v1.ContainerRef{{ID: "mc", UID: "u"}}}
+	require.Equal(t, v1.Actor{Name: "alice", Via: v1.ViaHTTP}, p.Show(v1.Event{Actor: actor}).Actor)
+	actor.TokenID = "own"
+	require.Equal(t, actor, p.Show(v1.Event{Actor: actor}).Actor)
+}
+
 // TestTicketsThatExpireAtOnce issues tickets with a token that has expired meanwhile: another request
 // removes them before they have a slot.
 func TestTicketsThatExpireAtOnce(t *testing.T) {
@@ -140,4 +183,35 @@ func TestTicketsThatExpireAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestSessionsWithoutStore: while the store cannot be read, no session ends, and none begins.
+func TestSessionsWithoutStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		defer s.Close()
+		all := auth.NewSessions(s, fixed{v1.Config{Authorization: inForce(configured)}})
+		ctx, cancel := context.WithCancel(t.Context())
+		go all.Run(ctx)
+		var fails atomic.Bool
+		session := func() *auth.Session {
+			check := func(*store.Tx, auth.Principal) error {
+				if fails.Load() {
+					return fmt.Errorf("%w: input/output error", store.ErrFailed)
+				}
+				return nil
+			}
+			return &auth.Session{Principal: as(t, s, configured), Check: check, End: func(reason error) { t.Error("ended:", reason) }}
+		}
+		done, err := all.Begin(session())
+		require.NoError(t, err)
+		fails.Store(true)
+		_, err = all.Begin(session())
+		require.ErrorIs(t, err, store.ErrFailed)
+		time.Sleep(time.Minute)
+		done()
+		cancel()
+		synctest.Wait()
+	})
 }

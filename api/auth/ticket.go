@@ -72,11 +72,7 @@ func (t *Tickets) Find(s *store.Store, c v1.AuthorizationConfig, secret string) 
 	}
 	p = one.of
 	p.ticket, p.SingleUse, p.Configured = hash, true, false
-	err = s.View(func(tx *store.Tx) error {
-		p, err = p.Verify(tx, c)
-		return err
-	})
-	return p, err
+	return p.Verify(s.Read(), c)
 }
 
 // Spend spends the ticket of p. If several requests have the same one, one succeeds and the

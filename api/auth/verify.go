@@ -23,27 +23,20 @@ func Authenticate(s *store.Store, c v1.AuthorizationConfig, secret string) (Prin
 	if !v1.IsToken(secret) {
 		return Principal{}, ErrUnauthorized
 	}
-	var p Principal
-	err := s.View(func(tx *store.Tx) error {
-		o, root, err := valid(tx, v1.Secret(secret).Fingerprint(), issuer)
-		if err != nil {
-			return err
-		}
-		if !same(hash, o.Spec.Hash) || o.Spec.Spent {
-			return ErrUnauthorized
-		}
-		p, err = principalOf(o, root).resolve(tx)
-		return err
-	})
-	if errors.Is(err, ErrUnauthorized) {
+	tx := s.Read()
+	o, root, err := valid(tx, v1.Secret(secret).Fingerprint(), issuer)
+	if errors.Is(err, ErrUnauthorized) || err == nil && (!same(hash, o.Spec.Hash) || o.Spec.Spent) {
 		return Principal{}, ErrUnauthorized
 	}
-	return p, err
+	if err != nil {
+		return Principal{}, err
+	}
+	return principalOf(o, root).resolve(tx)
 }
 
 func principalOf(o v1.Token, root string) Principal {
 	return Principal{TokenID: o.Meta.ID, Name: o.Spec.Name, Scopes: o.Spec.Scopes, ExpiresAt: o.Spec.ExpiresAt, SingleUse: o.Spec.RemoveOnUse,
-		Bound: o.Spec.Containers, issuer: o.Spec.Issuer, root: root}
+		Bound: o.Spec.Containers, onBehalfOf: o.Spec.OnBehalfOf, address: o.Spec.Address, issuer: o.Spec.Issuer, root: root}
 }
 
 // Verify returns p as it is now, or ErrRevoked or ErrExpired. A token that p
@@ -63,6 +56,11 @@ func (p Principal) Verify(tx *store.Tx, c v1.AuthorizationConfig) (Principal, er
 	now := principalOf(o, root)
 	now.ticket, now.SingleUse = p.ticket, now.SingleUse || p.IsTicket()
 	return now.resolve(tx)
+}
+
+// Find returns the principal of a token, or ErrRevoked or ErrExpired.
+func Find(tx *store.Tx, c v1.AuthorizationConfig, id string) (Principal, error) {
+	return Principal{TokenID: id}.Verify(tx, c)
 }
 
 // valid returns the token id if it is valid, and the first minted token in its

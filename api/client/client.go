@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,7 +32,9 @@ const maxBody = 64 << 20
 type Options struct {
 	URL     string        // such as http://127.0.0.1:8070
 	Token   v1.Secret     // empty: requests carry no token
+	Key     string        // Idempotency-Key of each POST; empty: none
 	TLS     *tls.Config   // nil: Go's defaults
+	Dialer  *net.Dialer   // of every connection, without a proxy; nil: Go's defaults
 	Timeout time.Duration // of one request; 0: DefaultTimeout
 
 	// Retry is the mean time between two attempts of Watch and Follow to reconnect,
@@ -65,7 +68,25 @@ func New(o Options) (*Client, error) {
 	}
 	o.Timeout, o.Retry = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Retry, time.Second)
 	transport := &http.Transport{TLSClientConfig: o.TLS, Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16}
+	if o.Dialer != nil {
+		transport.DialContext, transport.Proxy = o.Dialer.DialContext, nil
+	}
 	return &Client{base: base, options: o, http: &http.Client{Transport: transport, Timeout: o.Timeout}}, nil
+}
+
+// WithToken returns a client of the same daemon with another token. It shares the connections.
+func (c *Client) WithToken(token v1.Secret) *Client {
+	other := *c
+	other.options.Token = token
+	return &other
+}
+
+// WithKey returns a client of the same daemon whose POSTs carry an Idempotency-Key: one that is repeated with the
+// same key is not carried out again. It shares the connections.
+func (c *Client) WithKey(key string) *Client {
+	other := *c
+	other.options.Key = key
+	return &other
 }
 
 // Close closes the idle connections.
@@ -107,6 +128,15 @@ func (c *Client) Audit() Audit { return Audit{c} }
 // Backups returns the calls for backups of volumes.
 func (c *Client) Backups() Backups { return Backups{c} }
 
+// Transfers returns the calls for transfers of containers to other nodes.
+func (c *Client) Transfers() Transfers { return Transfers{c} }
+
+// Arrivals returns the calls for containers that arrive from other nodes.
+func (c *Client) Arrivals() Arrivals { return Arrivals{c} }
+
+// Schedules returns the calls for schedules.
+func (c *Client) Schedules() Schedules { return Schedules{c} }
+
 // Node returns the host of a daemon, its engine, and the resources that are allocated there.
 func (c *Client) Node(ctx context.Context) (n v1.Node, err error) {
 	err = c.get(ctx, "/node", &n)
@@ -132,10 +162,23 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return c.send(request, into)
 }
 
-// field sends a request as Call does, and returns one field of the response.
-func field[T any](ctx context.Context, c *Client, method, path string, body any, name string) (value T, err error) {
+// list sends a GET, and returns one field of the response.
+func list[T any](ctx context.Context, c *Client, path, name string) (value T, err error) {
 	var answer map[string]json.RawMessage
-	if err := c.Call(ctx, method, path, body, &answer); err != nil || answer[name] == nil {
+	err = c.Call(ctx, http.MethodGet, path, nil, &answer)
+	return field[T](answer, name, err)
+}
+
+// made sends a POST, and returns one field of the response.
+func made[T any](ctx context.Context, c *Client, path string, body any, name string) (value T, err error) {
+	var answer map[string]json.RawMessage
+	err = c.Call(ctx, http.MethodPost, path, body, &answer)
+	return field[T](answer, name, err)
+}
+
+// field returns one field of a response, or the error of its request.
+func field[T any](answer map[string]json.RawMessage, name string, err error) (value T, _ error) {
+	if err != nil || answer[name] == nil {
 		return value, err
 	}
 	if err := json.Unmarshal(answer[name], &value); err != nil {
@@ -196,6 +239,9 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 		return nil, err
 	}
 	request.Header = c.Header()
+	if method == http.MethodPost {
+		setIf(request.Header, "Idempotency-Key", c.options.Key)
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -237,6 +283,9 @@ type Error struct {
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
+
+// HTTPStatus returns the status.
+func (e *Error) HTTPStatus() int { return e.Status }
 
 // Is reports whether target is a *v1.Error with the same code.
 func (e *Error) Is(target error) bool {

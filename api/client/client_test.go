@@ -132,10 +132,12 @@ func fileCalls() []call {
 		{`POST /volumes/v/chmod {"mode":"0755","path":"a"}`, func(ctx context.Context, c *Client) error { return c.Files().Chmod(ctx, "v", "a", "0755") }},
 		{"DELETE /volumes/v/files?path=a%26b", func(ctx context.Context, c *Client) error { return c.Files().Delete(ctx, "v", "a&b") }},
 		{"PUT /volumes/v/files/content?path=a hello", func(ctx context.Context, c *Client) error {
-			return c.Files().Upload(ctx, "v", "a", strings.NewReader("hello"), -1)
+			_, err := c.Files().Upload(ctx, "v", "a", strings.NewReader("hello"), UploadOptions{})
+			return err
 		}},
 		{"PUT /volumes/v/files/content?path=a", func(ctx context.Context, c *Client) error {
-			return c.Files().Upload(ctx, "v", "a", strings.NewReader(""), 0)
+			_, err := c.Files().Upload(ctx, "v", "a", strings.NewReader(""), UploadOptions{})
+			return err
 		}},
 	}
 }
@@ -196,11 +198,28 @@ func TestTypesMatchOpenAPI(t *testing.T) {
 		case "Container": // is a ContainerSpec too
 			want = append(want, "install_script")
 		case "StateMessage": // is any other message too
-			want = append(want, "since_line", "times", "backup", "restore", "pull", "volume", "uid", "users")
+			want = append(want, "since_line", "times", "backup", "restore", "pull", "schedule", "transfer", "moved_to", "volume", "uid", "users")
 		case "ContainerSummary": // a client reads Stats
 			want = slices.DeleteFunc(want, func(key string) bool { return key == "stats" })
 		}
 		slices.Sort(want)
 		require.Equal(t, want, keys(reflect.TypeOf(kind)), name)
 	}
+}
+
+// TestWithKey: a POST has the key, so that berth carries it out once; other requests have none.
+func TestWithKey(t *testing.T) {
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Method+" "+r.Header.Get("Idempotency-Key"))
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(Options{URL: server.URL})
+	require.NoError(t, err)
+	for _, c := range []*Client{c, c.WithKey("k")} {
+		for _, method := range []string{http.MethodPost, http.MethodPut} {
+			require.NoError(t, c.Call(t.Context(), method, "/", nil, nil))
+		}
+	}
+	require.Equal(t, []string{"POST ", "PUT ", "POST k", "PUT "}, keys)
 }

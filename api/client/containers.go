@@ -11,12 +11,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Line is one line of a console.
-type Line struct {
-	Time time.Time `json:"time"`
-	Data string    `json:"data"`
-}
-
 // Containers are the calls for containers. All changes are stored before the call
 // returns and carried out afterwards.
 type Containers struct{ c *Client }
@@ -26,18 +20,24 @@ func containerPath(id string) string { return "/containers/" + url.PathEscape(id
 // List returns the containers that have every one of these labels, each given as
 // "name=value" or "name".
 func (s Containers) List(ctx context.Context, labels ...string) ([]v1.ContainerSummary, error) {
-	return field[[]v1.ContainerSummary](ctx, s.c, http.MethodGet, "/containers"+labelQuery(labels), nil, "containers")
+	return list[[]v1.ContainerSummary](ctx, s.c, "/containers"+labelQuery(labels), "containers")
 }
 
 // ListMeasured returns all containers with their current resource usage.
 func (s Containers) ListMeasured(ctx context.Context) ([]v1.MeasuredContainer, error) {
-	return field[[]v1.MeasuredContainer](ctx, s.c, http.MethodGet, "/containers?stats=true", nil, "containers")
+	return list[[]v1.MeasuredContainer](ctx, s.c, "/containers?stats=true", "containers")
 }
 
 // Get returns a container.
 func (s Containers) Get(ctx context.Context, id string) (c v1.ContainerView, err error) {
 	err = s.c.get(ctx, containerPath(id), &c)
 	return c, err
+}
+
+// Spec returns the stored specification of a container, as Apply takes it, without the installation script.
+func (s Containers) Spec(ctx context.Context, id string) (spec v1.ContainerSpec, err error) {
+	err = s.c.get(ctx, containerPath(id)+"/spec", &spec)
+	return spec, err
 }
 
 // Create creates a container. InternalID, Image and VolumeID of spec are required, and a field
@@ -52,18 +52,24 @@ type ApplyOptions struct {
 	// IfMatch, if not empty, makes Apply fail with status 412 unless it is the
 	// container's ResourceVersion.
 	IfMatch string
+
+	// NextStart has a running container keep running: what can change in place does, and
+	// the rest waits for its next start.
+	NextStart bool
 }
 
 // Apply creates the container of spec.InternalID, or changes it to match spec.
 // Applying a spec again changes nothing.
 func (s Containers) Apply(ctx context.Context, spec v1.ContainerSpec, o ApplyOptions) (c v1.ContainerView, err error) {
-	request, err := s.c.request(ctx, http.MethodPut, containerPath(spec.InternalID), spec)
+	when := ""
+	if o.NextStart {
+		when = "next-start"
+	}
+	request, err := s.c.request(ctx, http.MethodPut, containerPath(spec.InternalID)+query("apply", when), spec)
 	if err != nil {
 		return c, err
 	}
-	if o.IfMatch != "" {
-		request.Header.Set("If-Match", o.IfMatch)
-	}
+	setIf(request.Header, "If-Match", o.IfMatch)
 	err = s.c.send(request, &c)
 	return c, err
 }
@@ -120,7 +126,11 @@ func (s Containers) Send(ctx context.Context, id, command string) error {
 }
 
 func (s Containers) accepted(ctx context.Context, method, path string, body any) (string, error) {
-	return field[string](ctx, s.c, method, path, body, "message")
+	var answer struct {
+		Message string `json:"message"`
+	}
+	err := s.c.Call(ctx, method, path, body, &answer)
+	return answer.Message, err
 }
 
 // LogOptions select lines of a console.
@@ -130,23 +140,16 @@ type LogOptions struct {
 	Before  time.Time // only earlier lines; zero: all
 	Install bool      // only the console of the installation
 
-	// SinceLine, if not empty, is the Line of Logs or of a Message. Then the result is
+	// SinceLine, if not empty, is the Line of v1.Logs or of a Message. Then the result is
 	// the first Tail lines behind it, instead of the last ones; Since and Before must
 	// be zero.
 	SinceLine string
 }
 
-// Logs is a part of a container's console.
-type Logs struct {
-	Lines   []Line `json:"lines"`   // oldest first; no two have the same time
-	Line    string `json:"line"`    // for SinceLine: behind the last of Lines
-	Missing string `json:"missing"` // why lines behind SinceLine are missing; empty: none are
-}
-
 // Logs returns the lines that o selects. To page backward, set Before to the time of
 // the first line of the page before; to read on, set SinceLine to the Line of the
 // page before.
-func (s Containers) Logs(ctx context.Context, id string, o LogOptions) (logs Logs, err error) {
+func (s Containers) Logs(ctx context.Context, id string, o LogOptions) (logs v1.Logs, err error) {
 	name := "logs"
 	if o.Install {
 		name = "install-logs"

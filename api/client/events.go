@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -99,5 +98,6 @@ func (s Audit) Last(ctx context.Context, limit int, f v1.AuditFilter) ([]v1.Audi
 }
 
 func (s Audit) list(ctx context.Context, f v1.AuditFilter, parameters ...string) ([]v1.AuditEntry, error) {
-	return field[[]v1.AuditEntry](ctx, s.c, http.MethodGet, "/audit"+query(append(parameters, "container", f.Container, "volume", f.Volume, "actor", f.Actor)...), nil, "entries")
+	return list[[]v1.AuditEntry](ctx, s.c, "/audit"+query(append(parameters, "container", f.Container, "volume", f.Volume,
+		"actor", f.Actor)...), "entries")
 }

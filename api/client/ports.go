@@ -24,7 +24,7 @@ func portPath(p v1.PortRef) string {
 
 // List returns all ports of the pool.
 func (s Ports) List(ctx context.Context) ([]v1.PoolPort, error) {
-	return field[[]v1.PoolPort](ctx, s.c, http.MethodGet, "/network/ports", nil, "ports")
+	return list[[]v1.PoolPort](ctx, s.c, "/network/ports", "ports")
 }
 
 // Get returns a port of the pool.
@@ -42,7 +42,7 @@ func (s Ports) Add(ctx context.Context, p v1.PortRef) error {
 // It returns their number.
 func (s Ports) AddRanges(ctx context.Context, ip, ranges, protocol string) (added int, err error) {
 	request := map[string]string{"ip": ip, "ports": ranges, "protocol": protocol}
-	return field[int](ctx, s.c, http.MethodPost, "/network/ports/bulk", request, "added_count")
+	return made[int](ctx, s.c, "/network/ports/bulk", request, "added_count")
 }
 
 // Delete deletes a port from the pool. It fails if a container has claimed it.

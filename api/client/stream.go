@@ -43,7 +43,7 @@ type Message struct {
 	// not about the console.
 	Line      string      `json:"line"`
 	SinceLine string      `json:"since_line"` // of v1.EventMessage: the lines from here to Line are missing
-	Times     []time.Time `json:"times"`      // of EventLogs: of each line in Data
+	Times     []time.Time `json:"times"`      // of each line in Data: of EventLogs, and of EventConsole with several lines
 
 	JSON []byte `json:"-"` // the message as it was received
 }

@@ -19,7 +19,7 @@ func (s Tokens) Create(ctx context.Context, r v1.TokenRequest) (t v1.NewToken, e
 
 // List returns the tokens that are valid, except for the configured one.
 func (s Tokens) List(ctx context.Context) ([]v1.TokenView, error) {
-	return field[[]v1.TokenView](ctx, s.c, http.MethodGet, "/auth/tokens", nil, "tokens")
+	return list[[]v1.TokenView](ctx, s.c, "/auth/tokens", "tokens")
 }
 
 // Revoke revokes a token and the tokens that were created with it.

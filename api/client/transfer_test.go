@@ -80,11 +80,15 @@ func TestUploadFailures(t *testing.T) {
 		http.Error(w, `{"error":"Volume size limit exceeded"}`, http.StatusRequestEntityTooLarge)
 	})
 	defer close(over)
+	upload := func(path string, content io.Reader, size int64) error {
+		_, err := f.Upload(t.Context(), "v", path, content, UploadOptions{Size: size})
+		return err
+	}
 	endless := io.LimitReader(zeros{}, 1<<40)
-	require.ErrorIs(t, f.Upload(t.Context(), "v", "stalled", endless, -1), context.DeadlineExceeded)
-	require.EqualError(t, f.Upload(t.Context(), "v", "a", strings.NewReader("x"), 1), "Volume size limit exceeded")
+	require.ErrorIs(t, upload("stalled", endless, -1), context.DeadlineExceeded)
+	require.EqualError(t, upload("a", strings.NewReader("x"), 1), "Volume size limit exceeded")
 	broken := errors.New("the disk is broken")
-	require.ErrorIs(t, f.Upload(t.Context(), "v", "a", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken)), -1), broken)
+	require.ErrorIs(t, upload("a", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken)), -1), broken)
 }
 
 // zeros is an endless source.
@@ -111,6 +115,37 @@ func TestUploadSlowSource(t *testing.T) {
 		}
 		_ = write.Close()
 	}()
-	require.NoError(t, f.Upload(t.Context(), "v", "a", source, -1))
+	_, err := f.Upload(t.Context(), "v", "a", source, UploadOptions{})
+	require.NoError(t, err)
 	require.Equal(t, "xxx", got)
+}
+
+// TestUploadOfAnEditedFile: an upload replaces only the version that was read.
+func TestUploadOfAnEditedFile(t *testing.T) {
+	tag, text := `"1"`, "first"
+	f := files(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			w.Header().Set("ETag", tag)
+			_, _ = io.WriteString(w, text)
+		case r.Header.Get("If-Match") == tag && r.Header.Get("If-None-Match") == "":
+			body, _ := io.ReadAll(r.Body)
+			tag, text = `"2"`, string(body)
+			w.Header().Set("ETag", tag)
+		default:
+			w.Header().Set("X-Error-Code", string(v1.Precondition))
+			http.Error(w, `{"error":"File was changed"}`, http.StatusPreconditionFailed)
+		}
+	})
+	content, err := f.Download(t.Context(), "v", "a")
+	require.NoError(t, err)
+	require.NoError(t, content.Close())
+	saved, err := f.Upload(t.Context(), "v", "a", strings.NewReader("second"), UploadOptions{IfMatch: content.ETag})
+	require.NoError(t, err)
+	require.Equal(t, `"2"`, saved)
+	for _, o := range []UploadOptions{{IfMatch: content.ETag}, {IfNoneMatch: "*"}} {
+		_, err = f.Upload(t.Context(), "v", "a", strings.NewReader("lost"), o)
+		require.ErrorIs(t, err, &v1.Error{Code: v1.Precondition})
+	}
+	require.Equal(t, "second", text)
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 
@@ -17,7 +16,7 @@ func volumePath(id string) string { return "/volumes/" + url.PathEscape(id) }
 // List returns the volumes that have every one of these labels, each given as
 // "name=value" or "name".
 func (s Volumes) List(ctx context.Context, labels ...string) ([]v1.VolumeView, error) {
-	return field[[]v1.VolumeView](ctx, s.c, http.MethodGet, "/volumes"+labelQuery(labels), nil, "volumes")
+	return list[[]v1.VolumeView](ctx, s.c, "/volumes"+labelQuery(labels), "volumes")
 }
 
 // Get returns a volume. id is its UUID or the first 8 characters of it.
@@ -52,7 +51,7 @@ func policyPath(volume string) string { return volumePath(volume) + "/backup-pol
 // List returns the backups of a volume, or of all volumes if it is empty, the newest
 // first.
 func (s Backups) List(ctx context.Context, volume string) ([]v1.BackupView, error) {
-	return field[[]v1.BackupView](ctx, s.c, http.MethodGet, "/backups"+query("volume", volume), nil, "backups")
+	return list[[]v1.BackupView](ctx, s.c, "/backups"+query("volume", volume), "backups")
 }
 
 // Get returns a backup.
@@ -63,12 +62,25 @@ func (s Backups) Get(ctx context.Context, id string) (b v1.BackupView, err error
 
 // Create requests a backup of a volume and returns its id.
 func (s Backups) Create(ctx context.Context, volume string, r v1.BackupRequest) (id string, err error) {
-	return field[string](ctx, s.c, http.MethodPost, volumePath(volume)+"/backups", r, "backup_id")
+	return made[string](ctx, s.c, volumePath(volume)+"/backups", r, "backup_id")
+}
+
+// Put requests a backup with an id that the caller chose, a UUID, and returns it. The same request again returns the same
+// backup.
+func (s Backups) Put(ctx context.Context, volume, id string, r v1.BackupRequest) (b v1.BackupView, err error) {
+	err = s.c.Call(ctx, http.MethodPut, volumePath(volume)+"/backups/"+url.PathEscape(id), r, &b)
+	return b, err
 }
 
 // Restore requests a restore of a backup and returns the id of the restore.
 func (s Backups) Restore(ctx context.Context, id string, r v1.RestoreRequest) (restore string, err error) {
-	return field[string](ctx, s.c, http.MethodPost, backupPath(id)+"/restore", r, "restore_id")
+	return made[string](ctx, s.c, backupPath(id)+"/restore", r, "restore_id")
+}
+
+// Files returns the entries of a folder of a backup: folders first, then files, each sorted by name. The path "" is the
+// root.
+func (s Backups) Files(ctx context.Context, id, path string) ([]v1.FileEntry, error) {
+	return list[[]v1.FileEntry](ctx, s.c, backupPath(id)+"/files"+query("path", path), "files")
 }
 
 // Delete requests the deletion of a backup. A pending or running one is cancelled.
@@ -78,7 +90,7 @@ func (s Backups) Delete(ctx context.Context, id string) error {
 
 // Download opens the archive of a backup, as Files.Download does. If the archive is in
 // S3, the request is redirected there.
-func (s Backups) Download(ctx context.Context, id string) (io.ReadCloser, error) {
+func (s Backups) Download(ctx context.Context, id string) (*Content, error) {
 	return Files(s).download(ctx, backupPath(id)+"/content")
 }
 
@@ -100,6 +112,6 @@ func (s Backups) DeletePolicy(ctx context.Context, volume string) error {
 }
 
 // Store opens a backup of the daemon's own store, as Files.Download does.
-func (s Backups) Store(ctx context.Context) (io.ReadCloser, error) {
+func (s Backups) Store(ctx context.Context) (*Content, error) {
 	return Files(s).download(ctx, "/store/content")
 }

@@ -17,6 +17,8 @@ import (
 type ApplyOptions struct {
 	IfMatch string // empty: any; otherwise "*" or revisions, quoted or not
 	DryRun  bool   // change nothing, and return what would change
+
+	NextStart NextStart
 }
 
 // Applied is the result of an apply or of its dry run.
@@ -43,16 +45,12 @@ func ApplyContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec, 
 		return Applied{}, err
 	}
 	var done Applied
-	run := s.Update
-	if o.DryRun {
-		run = s.View
-	}
-	err := run(func(tx *store.Tx) error {
+	apply := func(tx *store.Tx) error {
 		next, old, err := admit(tx, id, spec, o)
 		if err != nil {
 			return err
 		}
-		done = Applied{Created: old == nil, Actions: actions(old, next)}
+		done = Applied{Created: old == nil, Actions: actions(old, next, o.NextStart)}
 		switch {
 		case o.DryRun || !done.Changed():
 			return nil
@@ -60,7 +58,12 @@ func ApplyContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec, 
 			return create(tx, id, next)
 		}
 		return change(tx, *old, next)
-	})
+	}
+	if o.DryRun {
+		err := apply(s.Read())
+		return done, err
+	}
+	err := s.Update(apply)
 	return done, err
 }
 
@@ -89,7 +92,7 @@ func admit(tx *store.Tx, id string, spec v1.ContainerSpec, o ApplyOptions) (v1.C
 	if !exists {
 		return initialSpec(spec), nil, nil
 	}
-	return merge(old, spec), &old, nil
+	return merge(old, spec, o.NextStart), &old, nil
 }
 
 // ifMatches evaluates If-Match against the revision of the stored container.
@@ -107,8 +110,10 @@ func ifMatches(header string, exists bool, revision uint64) bool {
 }
 
 // merge returns the spec of container old after a request for spec.
-func merge(old v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
-	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = old.Spec.InstallGeneration, old.Spec.RunGeneration, old.Spec.KillGeneration
+func merge(old v1.Container, spec v1.ContainerSpec, nextStart NextStart) v1.ContainerSpec {
+	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = old.Spec.InstallGeneration, old.Spec.RunGeneration,
+		old.Spec.KillGeneration
+	spec.Arrived = old.Spec.Arrived
 	if spec.InstallScript == nil {
 		spec.InstallScript = old.Spec.InstallScript
 	}
@@ -116,12 +121,15 @@ func merge(old v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
 	if spec.Power == v1.PowerOn && old.Spec.Power != v1.PowerOn {
 		spec.RunGeneration++
 	}
+	if bool(nextStart) && deferrable(old, spec) {
+		return deferTo(old, spec)
+	}
 	return nextRun(old, spec)
 }
 
 // actions returns the actions that lead from container old to the spec next. old is
 // nil if there is no container.
-func actions(old *v1.Container, next v1.ContainerSpec) []v1.Action {
+func actions(old *v1.Container, next v1.ContainerSpec, nextStart NextStart) []v1.Action {
 	if old == nil {
 		list := []v1.Action{{Action: "create", Reason: "there is no such container"}}
 		if next.Power == v1.PowerOn {
@@ -130,12 +138,8 @@ func actions(old *v1.Container, next v1.ContainerSpec) []v1.Action {
 		return list
 	}
 	var list []v1.Action
-	if changed := changedFields(old.Spec, next); len(changed) > 0 {
-		kind := "update"
-		if old.Spec.SpecHash() != next.SpecHash() {
-			kind = "recreate"
-		}
-		list = append(list, v1.Action{Action: kind, Reason: strings.Join(changed, ", ") + " changed"})
+	if a := recreation(*old, next, nextStart); a != nil {
+		list = append(list, *a)
 	}
 	switch {
 	case old.Spec.Power == next.Power:
@@ -153,7 +157,7 @@ func changedFields(a, b v1.ContainerSpec) []string {
 	x, y := fields(v1.WithDefaults(a)), fields(v1.WithDefaults(b))
 	all := maps.Clone(x)
 	maps.Copy(all, y)
-	for _, name := range []string{"install", "run", "kill_run", "power", "requested_by"} {
+	for _, name := range []string{"install", "run", "kill_run", "power", "requested_by", "deferred"} {
 		delete(all, name)
 	}
 	var names []string

@@ -3,6 +3,7 @@ package intent_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,7 +152,58 @@ func TestApplyRefusals(t *testing.T) {
 		_, err = w.apply("mc", v1.ContainerSpec{}, intent.ApplyOptions{})
 		require.EqualError(t, err, "image: is required; volume_id: is required")
 	})
-	require.NoError(t, intent.DeleteContainer(w.store, "other", false))
+	require.NoError(t, intent.DeleteContainer(w.store, "other"))
 	_, err := w.apply("other", w.spec(), intent.ApplyOptions{})
 	require.ErrorIs(t, err, &v1.Error{Code: v1.ContainerDeleting})
+}
+
+// TestApplyAtNextStart: a run goes on, and what waits is applied by a later apply without the
+// option, even if its spec is the stored one.
+func TestApplyAtNextStart(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc", 1000)
+	w.installed("mc")
+	request := w.spec(1000)
+	request.Image = "other:1"
+	later := intent.ApplyOptions{NextStart: true}
+	done, err := w.apply("mc", request, later)
+	require.NoError(t, err)
+	require.Equal(t, []v1.Action{{Action: "recreate", Reason: "image changed"}}, done.Actions, "nothing runs")
+
+	require.NoError(t, intent.Power(w.store, "mc", intent.Start))
+	w.ran("mc", v1.Running)
+	request.Image, request.StartPattern, request.Limits.Memory = "third:1", "done", 1<<30
+	w.unchanged(func() {
+		done, err := w.apply("mc", request, intent.ApplyOptions{NextStart: true, DryRun: true})
+		require.NoError(t, err)
+		require.Equal(t, []v1.Action{{Action: "update", Reason: "image, limits, start_pattern changed; image, limits at the next start"}}, done.Actions)
+	})
+	_, err = w.apply("mc", request, later)
+	require.NoError(t, err)
+	request.Env = map[string]string{"A": "1"}
+	_, err = w.apply("mc", request, later)
+	require.NoError(t, err)
+	require.Equal(t, []string{"env", "image", "limits"}, w.get("mc").Spec.Deferred)
+	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration)
+	w.unchanged(func() {
+		done, err := w.apply("mc", request, later)
+		require.NoError(t, err)
+		require.False(t, done.Changed())
+	})
+
+	now := func(pending string) []v1.Action {
+		w.observe("mc", func(s *v1.ContainerStatus) {
+			s.ObservedGeneration = w.get("mc").Meta.Generation
+			s.Conditions = v1.SetCondition(nil, v1.Condition{Type: v1.Pending, Status: pending}, time.Now())
+		})
+		done, err := w.apply("mc", request, intent.ApplyOptions{DryRun: true})
+		require.NoError(t, err)
+		return done.Actions
+	}
+	require.Empty(t, now(v1.False), "a start has applied it")
+	require.Equal(t, []v1.Action{{Action: "recreate", Reason: "env, image, limits waited for the next start"}}, now(v1.True))
+	_, err = w.apply("mc", request, intent.ApplyOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, w.get("mc").Spec.RunGeneration)
+	require.Empty(t, w.get("mc").Spec.Deferred)
 }

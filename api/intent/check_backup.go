@@ -2,6 +2,7 @@ package intent
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -22,59 +23,79 @@ const (
 	minEvery          = 10 * time.Second
 	maxEvery          = 365 * 24 * time.Hour
 	maxKeep           = 1000
+
+	maxRestorePaths     = 256
+	maxRestorePathBytes = 64 << 10
 )
 
-// CheckBackup adds every error of a request for a backup to f, and sets defaults. s3 is whether
-// the operator has configured S3.
-func CheckBackup(f *v1.FieldErrors, spec *v1.BackupRequest, s3 bool) {
+// CheckBackup adds every error of a request for a backup to f, and sets defaults. has reports
+// whether the operator has configured a target.
+func CheckBackup(f *v1.FieldErrors, spec *v1.BackupRequest, has func(v1.Target) bool) {
 	if !v1.IsName(spec.Name) {
 		f.Add("name", "must be at most 128 printable characters")
 	}
-	checkTarget(f, &spec.Target, s3)
-	spec.Ignore = checkIgnore(f, spec.Ignore)
+	checkTarget(f, &spec.Target, has)
+	spec.Ignore = checkPatterns(f, "ignore", spec.Ignore)
 	checkQuiesce(f, spec.Quiesce)
 }
 
 // CheckPolicy adds every error of a policy's spec to f, and sets defaults. A policy must keep
 // fewer backups than a volume may have, or it could make none.
-func CheckPolicy(f *v1.FieldErrors, spec *v1.PolicySpec, limits v1.BackupsConfig, s3 bool) {
-	if every := time.Duration(spec.Every); every < minEvery || every > maxEvery {
+func CheckPolicy(f *v1.FieldErrors, spec *v1.PolicySpec, limits v1.BackupsConfig, has func(v1.Target) bool) {
+	switch every := time.Duration(spec.Every); {
+	case (every == 0) == (spec.Cron == ""):
+		f.Add("every", "must be set, or cron: exactly one of the two")
+	case spec.Cron != "":
+		if spec.Timezone == "" {
+			spec.Timezone = "UTC"
+		}
+		checkCron(f, spec.Cron, spec.Timezone, "or a name such as @daily")
+	case spec.Timezone != "":
+		f.Add("timezone", "must be beside cron")
+	case every < minEvery || every > maxEvery:
 		f.Add("every", "must be between 10s and 365d")
 	}
-	if most := min(maxKeep, limits.MaxPerVolume-1); spec.Keep < 1 || spec.Keep > most {
-		f.Add("keep", "must be between 1 and %d", most)
-	}
-	checkTarget(f, &spec.Target, s3)
-	spec.Ignore = checkIgnore(f, spec.Ignore)
+	checkKeep(f, spec.Keep, limits)
+	checkTarget(f, &spec.Target, has)
+	spec.Ignore = checkPatterns(f, "ignore", spec.Ignore)
 	checkQuiesce(f, spec.Quiesce)
 }
 
-func checkTarget(f *v1.FieldErrors, target *v1.Target, s3 bool) {
+func checkKeep(f *v1.FieldErrors, keep int, limits v1.BackupsConfig) {
+	if most := min(maxKeep, limits.MaxPerVolume-1); keep < 1 || keep > most {
+		f.Add("keep", "must be between 1 and %d", most)
+	}
+}
+
+func checkTarget(f *v1.FieldErrors, target *v1.Target, has func(v1.Target) bool) {
 	if *target == "" {
 		*target = v1.TargetLocal
 	}
 	switch {
 	case !slices.Contains(v1.Targets(), *target):
 		f.Add("target", "must be local or s3")
-	case *target == v1.TargetS3 && !s3:
+	case *target == v1.TargetS3 && !has(v1.TargetS3):
 		f.Add("target", "must be local: backups.s3.endpoint is not configured")
 	}
 }
 
-func checkIgnore(f *v1.FieldErrors, patterns []string) []string {
+// CheckIgnore checks the patterns of what an archive leaves out.
+func CheckIgnore(f *v1.FieldErrors, patterns []string) { checkPatterns(f, "ignore", patterns) }
+
+func checkPatterns(f *v1.FieldErrors, field string, patterns []string) []string {
 	if len(patterns) > maxIgnore {
-		f.Add("ignore", "must have at most %d patterns", maxIgnore)
+		f.Add(field, "must have at most %d patterns", maxIgnore)
 		return patterns
 	}
 	bytes := 0
 	for i, p := range patterns {
 		bytes += len(p)
 		if len(p) > maxIgnorePattern || !utf8.ValidString(p) || strings.ContainsAny(p, "\x00\n\r") {
-			f.Add(fmt.Sprintf("ignore[%d]", i), "must be one line of at most %d bytes of UTF-8", maxIgnorePattern)
+			f.Add(fmt.Sprintf("%s[%d]", field, i), "must be one line of at most %d bytes of UTF-8", maxIgnorePattern)
 		}
 	}
 	if bytes > maxIgnoreBytes {
-		f.Add("ignore", "must have at most %d bytes in all", maxIgnoreBytes)
+		f.Add(field, "must have at most %d bytes in all", maxIgnoreBytes)
 	}
 	if len(patterns) == 0 {
 		return nil
@@ -106,13 +127,34 @@ func checkCommand(f *v1.FieldErrors, field, command string) {
 	}
 }
 
-// CheckRestoreMode adds the error of a restore's mode to f, and sets the default.
-func CheckRestoreMode(f *v1.FieldErrors, mode *string) {
-	switch *mode {
-	case "":
-		*mode = v1.RestoreReplace
-	case v1.RestoreReplace, v1.RestoreMerge:
-	default:
+// CheckRestore adds the errors of a restore's mode and paths to f, and sets the default of the mode.
+func CheckRestore(f *v1.FieldErrors, r *v1.RestoreRequest) {
+	switch {
+	case r.Mode == "" && len(r.Paths) == 0:
+		r.Mode = v1.RestoreReplace
+	case r.Mode == "":
+		r.Mode = v1.RestoreMerge
+	case r.Mode != v1.RestoreReplace && r.Mode != v1.RestoreMerge:
 		f.Add("mode", "must be replace or merge")
+	case r.Mode == v1.RestoreReplace && len(r.Paths) > 0:
+		f.Add("mode", "must be merge with paths")
+	}
+	if len(r.Paths) > maxRestorePaths {
+		f.Add("paths", "must have at most %d paths", maxRestorePaths)
+		return
+	}
+	bytes := 0
+	for i, p := range r.Paths {
+		bytes += len(p)
+		parsed, err := v1.ParsePath(p, v1.DotsInNames)
+		switch {
+		case err != nil:
+			f.Add(fmt.Sprintf("paths[%d]", i), "must be a path inside the volume, without ..")
+		case path.Clean(parsed) == ".":
+			f.Add(fmt.Sprintf("paths[%d]", i), "must not be the root: leave paths out to restore everything")
+		}
+	}
+	if bytes > maxRestorePathBytes {
+		f.Add("paths", "must have at most %d bytes in all", maxRestorePathBytes)
 	}
 }

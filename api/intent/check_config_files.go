@@ -42,31 +42,49 @@ func checkConfigFiles(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 		if !slices.Contains(v1.ConfigFormats(), c.Format) {
 			f.Add(at+".format", "must be one of %s", strings.Join(v1.ConfigFormats(), ", "))
 		}
-		checkConfigSet(f, at+".set", c, spec.Env)
+		checkConfigSize(f, at, c, spec.Env)
 	}
 }
 
-func checkConfigSet(f *v1.FieldErrors, at string, c v1.ConfigFile, env map[string]string) {
-	if len(c.Set) == 0 || len(c.Set) > maxConfigKeys {
-		f.Add(at, "must have 1 to %d keys", maxConfigKeys)
+// checkConfigSize checks the keys and values of a file, and their number and size.
+func checkConfigSize(f *v1.FieldErrors, at string, c v1.ConfigFile, env map[string]string) {
+	if n := len(c.Set) + len(c.Edits); n == 0 && c.Format != "text" || n > maxConfigKeys {
+		f.Add(at, "must have 1 to %d keys in set and edits", maxConfigKeys)
 		return
 	}
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(c.Set)) {
-		value, fits := v1.Expand(c.Set[key], env)
-		switch {
-		case key == "" || len(key) > maxConfigKey || strings.ContainsAny(key, "\x00\r\n"):
-			f.Add(at, "must have keys of 1 to %d bytes without NUL and line breaks", maxConfigKey)
-		case len(c.Set[key]) > v1.MaxConfigValue || strings.ContainsRune(c.Set[key], 0):
-			f.Add(at+"."+key, "must be at most %d bytes without NUL", v1.MaxConfigValue)
-		case !fits:
-			f.Add(at+"."+key, "must be at most %d bytes with its variables replaced", v1.MaxConfigValue)
-		case (c.Format == "ini" || c.Format == "text") && strings.ContainsAny(c.Set[key], "\r\n"):
-			f.Add(at+"."+key, "must be one line")
+		size += checkConfigEdit(f, [2]string{at + ".set", at + ".set." + key}, c.Format, v1.ConfigEdit{Key: key, Value: c.Set[key]}, env)
+	}
+	for i, e := range c.Edits {
+		field := fmt.Sprintf("%s.edits[%d]", at, i)
+		size += checkConfigEdit(f, [2]string{field + ".key", field + ".value"}, c.Format, e, env)
+		switch expr, is := strings.CutPrefix(e.If, v1.ConditionExpression); {
+		case e.If != "" && c.Format == "text":
+			f.Add(field+".if", "has no meaning for text: name the beginning of the line as key")
+		case is:
+			checkPattern(f, field+".if", expr)
+		case len(e.If) > v1.MaxConfigValue:
+			f.Add(field+".if", "must be at most %d bytes", v1.MaxConfigValue)
 		}
-		size += len(key) + len(value)
 	}
 	if size > v1.MaxConfigFile {
-		f.Add(at, "must be at most %d bytes with its variables replaced", v1.MaxConfigFile)
+		f.Add(at, "must have at most %d bytes of keys and values, with their variables replaced", v1.MaxConfigFile)
 	}
+}
+
+// checkConfigEdit checks a key and its value, which are in the fields at, and returns their bytes.
+func checkConfigEdit(f *v1.FieldErrors, at [2]string, format string, e v1.ConfigEdit, env map[string]string) (size int) {
+	value, fits := e.Expanded(env)
+	switch {
+	case e.Key == "" && format != "text" || len(e.Key) > maxConfigKey || strings.ContainsAny(e.Key, "\x00\r\n"):
+		f.Add(at[0], "must be a key of 1 to %d bytes without NUL and line breaks", maxConfigKey)
+	case len(e.Value) > v1.MaxConfigValue || strings.ContainsRune(e.Value, 0):
+		f.Add(at[1], "must be at most %d bytes without NUL", v1.MaxConfigValue)
+	case !fits:
+		f.Add(at[1], "must be at most %d bytes with its variables replaced", v1.MaxConfigValue)
+	case format == "ini" && strings.ContainsAny(e.Value, "\r\n"):
+		f.Add(at[1], "must be one line")
+	}
+	return len(e.Key) + len(value) + len(e.If)
 }

@@ -32,7 +32,20 @@ func TestErrorsOfConfigFiles(t *testing.T) {
 			s.Env = map[string]string{"LONG": strings.Repeat("x", 1000)}
 			s.ConfigFiles = configs("x", "text", "port", strings.Repeat("${LONG}", 66))
 		},
-		"config_files[1].set": func(s *v1.ContainerSpec) { // many of those
+		"config_files[0].edits[1].if": func(s *v1.ContainerSpec) {
+			s.ConfigFiles = []v1.ConfigFile{{Path: "x", Format: "yaml", Edits: []v1.ConfigEdit{{Key: "a.*", Value: "b", If: "regex:^a$"}, {Key: "a", If: "regex:("}}}}
+		},
+		"config_files[0].edits[0].if": func(s *v1.ContainerSpec) {
+			s.ConfigFiles = []v1.ConfigFile{{Path: "x", Format: "text", Edits: []v1.ConfigEdit{{Key: "", Value: "b\nc", If: "x"}}}}
+		},
+		"config_files[0].edits[0].key": func(s *v1.ContainerSpec) {
+			s.ConfigFiles = []v1.ConfigFile{{Path: "x", Format: "ini", Edits: []v1.ConfigEdit{{Value: "b"}}}}
+		},
+		"config_files[0].edits[0].value": func(s *v1.ContainerSpec) {
+			s.ConfigFiles = []v1.ConfigFile{{Path: "x", Format: "ini", Edits: []v1.ConfigEdit{{Key: "a", Value: "b\nc"}}}}
+		},
+		"config_files[0]": func(s *v1.ContainerSpec) { s.ConfigFiles = []v1.ConfigFile{{Path: "x", Format: "json"}} },
+		"config_files[1]": func(s *v1.ContainerSpec) { // many of those
 			s.Env = map[string]string{"LONG": strings.Repeat("x", 60_000)}
 			s.ConfigFiles = append(configs("x", "text", "a", "b"), configs("y", "json", "a", "${LONG}")...)
 			for i := range 9 {

@@ -82,8 +82,10 @@ func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSp
 	checkProcess(f, spec)
 	checkMaps(f, spec)
 	checkMounts(f, p, spec)
+	checkPlacement(f, p, &spec.Placement)
 	checkEngine(f, p, spec)
 	checkConfigFiles(f, spec)
+	spec.DeniedFiles = checkPatterns(f, "denied_files", spec.DeniedFiles)
 	checkStop(f, &spec.Stop)
 	checkRestart(f, spec.RestartPolicy)
 	if spec.RegistryAuth != "" && !slices.Contains(p.Registries, spec.RegistryAuth) {
@@ -155,6 +157,7 @@ func checkInstall(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	if !slices.Contains([]string{"", "sh", "bash", "ash"}, spec.InstallEntrypoint) {
 		f.Add("install_entrypoint", "must be sh, bash or ash")
 	}
+	checkUser(f, "install_user", spec.InstallUser)
 }
 
 // checkInstallMount checks install_mount, and makes it empty if it is the default. Both
@@ -228,13 +231,13 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	if spec.Cpuset != "" && !cpuList.MatchString(spec.Cpuset) {
 		f.Add("cpuset", "must be a list of cpus such as 0-2,4")
 	}
-	checkUser(f, spec.User)
+	checkUser(f, "user", spec.User)
 	checkShm(f, spec)
 	if spec.Hostname != "" && (len(spec.Hostname) > maxHostname || !hostName.MatchString(spec.Hostname)) {
 		f.Add("hostname", "must be at most %d letters, digits, - or ., where each label begins and ends with a letter or digit, such as mc.example.com", maxHostname)
 	}
-	if spec.Timezone != "" && !isTimezone(spec.Timezone) {
-		f.Add("timezone", "must be the name of an IANA time zone such as Europe/Berlin")
+	if spec.Timezone != "" {
+		checkTimezone(f, spec.Timezone)
 	}
 	switch {
 	case spec.Workdir == "":
@@ -255,6 +258,15 @@ func checkShm(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	}
 }
 
+// checkTimezone adds the error of the name of a time zone to f, and reports whether it has none.
+func checkTimezone(f *v1.FieldErrors, name string) bool {
+	is := isTimezone(name)
+	if !is {
+		f.Add("timezone", "must be the name of an IANA time zone such as Europe/Berlin")
+	}
+	return is
+}
+
 // isTimezone reports whether name is a time zone of the IANA database. LoadLocation also
 // knows Local, and files of the host that other databases do not have.
 func isTimezone(name string) bool {
@@ -266,19 +278,29 @@ func isTimezone(name string) bool {
 	return err == nil
 }
 
-func checkUser(f *v1.FieldErrors, user string) {
+func checkUser(f *v1.FieldErrors, field, user string) {
 	switch {
 	case user == "":
 	case !userName.MatchString(user):
-		f.Add("user", "must be a name or number, or user:group")
+		f.Add(field, "must be a name or number, or user:group")
 	default:
 		for id := range strings.SplitSeq(user, ":") {
 			if strings.Trim(id, "0123456789") == "" && !isUnixID(id) || len(id) > maxUserName {
-				f.Add("user", "must be at most %d, or a name of at most %d characters", math.MaxInt32, maxUserName)
+				f.Add(field, "must be at most %d, or a name of at most %d characters", math.MaxInt32, maxUserName)
 				return
 			}
 		}
 	}
+}
+
+// isNamed reports whether a user is one that only its image knows the number of. Every engine knows root.
+func isNamed(user string) bool {
+	for name := range strings.SplitSeq(user, ":") {
+		if name != "root" && strings.Trim(name, "0123456789") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // isUnixID reports whether a number is an id that engines accept.
@@ -304,6 +326,9 @@ func checkStop(f *v1.FieldErrors, s *v1.Stop) {
 		f.Add("stop", "must have a command or a signal, not both")
 	}
 	checkText(f, "stop.command", s.Command)
+	if name, caret := strings.CutPrefix(strings.ToUpper(s.Command), "^SIG"); caret && !signalName.MatchString("SIG"+name) {
+		f.Add("stop.command", "must name a signal such as ^SIGINT, if it begins with ^SIG")
+	}
 	if s.Signal != "" {
 		name := strings.ToUpper(s.Signal)
 		if !strings.HasPrefix(name, "SIG") {
@@ -340,7 +365,19 @@ var needs = []struct {
 	{"io_weight", "limits.io_weight", func(s *v1.ContainerSpec) bool { return s.Limits.IOWeight != 0 }, ""},
 	{"cpuset", "cpuset", func(s *v1.ContainerSpec) bool { return s.Cpuset != "" }, ""},
 	{"host_mounts", "mounts", func(s *v1.ContainerSpec) bool { return len(s.Mounts) > 0 }, ""},
-	{"user_names", "user", func(s *v1.ContainerSpec) bool { return strings.Trim(s.User, "0123456789:") != "" }, "must be a number, such as 988 or 988:988"},
+	{"user_names", "user", func(s *v1.ContainerSpec) bool { return isNamed(s.User) }, "must be root or a number, such as 988 or 988:988"},
+	{"user_names", "install_user", func(s *v1.ContainerSpec) bool { return isNamed(s.InstallUser) },
+		"must be root or a number, such as 988 or 988:988"},
+	{"held_images", "pull_policy", func(s *v1.ContainerSpec) bool { return s.PullPolicy == v1.PullNever }, "must not be never"},
+	{"placement", "placement", func(s *v1.ContainerSpec) bool { return len(s.Placement.Rules()) > 0 }, ""},
+	{"any_env", "env", func(s *v1.ContainerSpec) bool {
+		for name := range s.Env {
+			if strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) {
+				return true
+			}
+		}
+		return false
+	}, "must have names of printable ASCII"},
 }
 
 // checkEngine refuses what the engine lacks: a limit that is stored and not enforced would be
@@ -352,6 +389,9 @@ func checkEngine(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 		}
 	}
 }
+
+// reservedDir is where a container sees its first process; see runtime/keeper.
+const reservedDir = "/.berth"
 
 func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	if len(spec.Mounts) > maxList {
@@ -383,6 +423,9 @@ func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 		if inKernelPath(m.Target) {
 			f.Add(at+".target", "must not be in /proc, /sys or /dev")
 		}
+		if m.Target == reservedDir || strings.HasPrefix(m.Target, reservedDir+"/") {
+			f.Add(at+".target", "must not be in %s, where the first process of the container is", reservedDir)
+		}
 		if targets[m.Target] {
 			f.Add(at+".target", "is mounted twice")
 		}
@@ -397,23 +440,24 @@ func absolute(p string) bool {
 		!slices.Contains(strings.Split(p, "/"), "..") && len(p) <= v1.MaxPath
 }
 
-// checkRegistry adds an error for each image of spec that is not from the registry
-// whose credentials it names: the engine would send them to another registry.
+// checkRegistry adds an error if no image of spec is from the registry whose credentials it names.
 func checkRegistry(f *v1.FieldErrors, spec v1.ContainerSpec) {
-	if spec.RegistryAuth == "" {
+	if spec.RegistryAuth == "" || !isImage(spec.Image) || spec.InstallImage != "" && !isImage(spec.InstallImage) { // checkImage reports it
 		return
 	}
-	checkFrom(f, "image", spec.Image, spec.RegistryAuth)
-	checkFrom(f, "install_image", spec.InstallImage, spec.RegistryAuth)
+	image, install := registryOf(spec.Image), registryOf(cmp.Or(spec.InstallImage, spec.Image))
+	switch host := spec.RegistryAuth; {
+	case FromRegistry(spec.Image, host) || spec.InstallImage != "" && FromRegistry(spec.InstallImage, host):
+	case image != install:
+		f.Add("image", "must be from %s, the registry that registry_auth names, unless install_image is; it is from %s, and install_image from %s", host, image, install)
+	default:
+		f.Add("image", "must be from %s, the registry that registry_auth names; it is from %s", host, image)
+	}
 }
 
-func checkFrom(f *v1.FieldErrors, field, image, host string) {
-	if image == "" || !isImage(image) {
-		return // checkImage reports it
-	}
-	if from := registryOf(image); !strings.EqualFold(from, v1.CanonicalRegistry(host)) {
-		f.Add(field, "must be from %s, the registry that registry_auth names; it is from %s", host, from)
-	}
+// FromRegistry reports whether an image is pulled from a host of docker.registries.
+func FromRegistry(image, host string) bool {
+	return strings.EqualFold(registryOf(image), v1.CanonicalRegistry(host))
 }
 
 // registryOf returns the host that image is pulled from. An image that is named only
@@ -436,6 +480,8 @@ type Policy struct {
 
 	Engine string   // its name
 	Lacks  []string // the capabilities that it lacks, by the names of package runtime
+
+	Placement v1.PlacementPolicy
 
 	// CheckMount returns why the host refuses the source of a mount, or ""; nil: it refuses none.
 	CheckMount func(source string) (reason string)

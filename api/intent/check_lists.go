@@ -54,8 +54,18 @@ func checkMaps(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	checkLabels(f, spec.Labels)
 }
 
+// maxLabels is how many bytes the labels of an object may have: they are in memory, and in each list.
+const maxLabels = 64 << 10
+
 func checkLabels(f *v1.FieldErrors, labels map[string]string) {
 	checkMap(f, "labels", labels)
+	bytes := 0
+	for key, value := range labels {
+		bytes += len(key) + len(value)
+	}
+	if bytes > maxLabels {
+		f.Add("labels", "must have at most %d bytes in all", maxLabels)
+	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if strings.HasPrefix(key, "io.berth.") {
 			f.Add("labels."+key, "must not begin with io.berth.")

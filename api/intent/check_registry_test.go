@@ -24,7 +24,10 @@ func TestRegistryAuthOfAnotherRegistry(t *testing.T) {
 		{"index.docker.io", "docker.io/busybox", "", ""},
 		{"", "evil.example/a", "evil.example/b", ""},
 		{"r.example", "evil.example/a", "", "image: must be from r.example, the registry that registry_auth names; it is from evil.example"},
-		{"r.example", "r.example/a", "evil.example/r.example/b", "install_image: must be from r.example, the registry that registry_auth names; it is from evil.example"},
+		{"r.example", "r.example/a", "evil.example/r.example/b", ""},
+		{"r.example", "busybox", "r.example/b", ""},
+		{"r.example", "busybox", "evil.example/b", "image: must be from r.example, the registry that registry_auth names, unless install_image is; " +
+			"it is from docker.io, and install_image from evil.example"},
 		{"r.example", "r.example.evil.example/a", "", "image: must be from r.example, the registry that registry_auth names; it is from r.example.evil.example"},
 		{"r.example", "r.example:5000/a", "", "image: must be from r.example, the registry that registry_auth names; it is from r.example:5000"},
 		{"r.example", "busybox", "", "image: must be from r.example, the registry that registry_auth names; it is from docker.io"},

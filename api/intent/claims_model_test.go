@@ -52,7 +52,7 @@ func (w *world) client(id string, r *rand.Rand) {
 		case 2:
 			_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, spec, intent.ApplyOptions{})
 		case 3:
-			_ = intent.DeleteContainer(w.store, id, false)
+			_ = intent.DeleteContainer(w.store, id)
 		default: // its controller
 			_ = w.store.Update(func(tx *store.Tx) error { return settle(tx, id) })
 		}
@@ -69,31 +69,29 @@ func settle(tx *store.Tx, id string) error {
 
 // audit lists what does not add up in one revision.
 func (w *world) audit() (wrong []string) {
-	_ = w.store.View(func(tx *store.Tx) error {
-		claims := map[v1.Port]string{}
-		for _, pool := range store.Pools.List(tx) {
-			for port, c := range store.Claims(tx, pool.Meta.ID, 0) {
-				claims[v1.Port{IP: pool.Spec.IP, Port: port, Protocol: pool.Spec.Protocol}] = c.Container
-				if pool.Spec.Flagged.Has(port) {
-					wrong = append(wrong, fmt.Sprintf("%d is claimed, and flagged in its pool", port))
-				}
+	tx := w.store.Read()
+	claims := map[v1.Port]string{}
+	for _, pool := range store.Pools.List(tx) {
+		for port, c := range store.Claims(tx, pool.Meta.ID, 0) {
+			claims[v1.Port{IP: pool.Spec.IP, Port: port, Protocol: pool.Spec.Protocol}] = c.Container
+			if pool.Spec.Flagged.Has(port) {
+				wrong = append(wrong, fmt.Sprintf("%d is claimed, and flagged in its pool", port))
 			}
 		}
-		for _, o := range store.Containers.List(tx) {
-			for _, port := range o.Spec.Ports {
-				if o.Meta.Deleted {
-					continue
-				}
-				if claims[port] != o.Meta.ID {
-					wrong = append(wrong, fmt.Sprintf("%v of %s is claimed by %q", port, o.Meta.ID, claims[port]))
-				}
-				delete(claims, port)
+	}
+	for _, o := range store.Containers.List(tx) {
+		for _, port := range o.Spec.Ports {
+			if o.Meta.Deleted {
+				continue
 			}
+			if claims[port] != o.Meta.ID {
+				wrong = append(wrong, fmt.Sprintf("%v of %s is claimed by %q", port, o.Meta.ID, claims[port]))
+			}
+			delete(claims, port)
 		}
-		for port, holder := range claims {
-			wrong = append(wrong, fmt.Sprintf("%v is claimed by %s, which has no such port", port, holder))
-		}
-		return nil
-	})
+	}
+	for port, holder := range claims {
+		wrong = append(wrong, fmt.Sprintf("%v is claimed by %s, which has no such port", port, holder))
+	}
 	return wrong
 }

@@ -9,7 +9,6 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
-	"berth/store"
 )
 
 // wide returns a world with every port of 10.0.0.9 in the pool.
@@ -45,11 +44,8 @@ func TestEveryPortOfAnAddressCanBeClaimed(t *testing.T) {
 	w := newWorld(t)
 	wide(w)
 	w.claim(65535)
-	require.NoError(t, w.store.View(func(tx *store.Tx) error {
-		_, err := intent.RandomPort(tx, "10.0.0.9", "tcp")
-		require.Equal(t, v1.ErrNoPorts, err)
-		return nil
-	}))
+	_, err := intent.RandomPort(w.store.Read(), "10.0.0.9", "tcp")
+	require.Equal(t, v1.ErrNoPorts, err)
 	require.Empty(t, w.audit())
 }
 
@@ -57,18 +53,18 @@ func TestFlagEndsWithClaim(t *testing.T) {
 	w := newWorld(t)
 	ref := v1.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}
 	look := func() (inUse bool, by string) { e := w.port(1001, "tcp"); return e.InUse, string(e.Container) }
-	require.NoError(t, intent.UsePort(w.store, ref, true))
+	require.NoError(t, intent.MarkPort(w.store, ref))
 	w.create("mc", 1001)
 	inUse, by := look()
 	require.True(t, inUse)
 	require.Equal(t, "mc", by)
 
-	require.NoError(t, intent.UsePort(w.store, ref, false))
+	require.NoError(t, intent.UnmarkPort(w.store, ref))
 	inUse, by = look()
 	require.False(t, inUse)
 	require.Equal(t, "mc", by, "a flag is no claim")
-	require.NoError(t, intent.UsePort(w.store, ref, true))
-	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	require.NoError(t, intent.MarkPort(w.store, ref))
+	require.NoError(t, intent.DeleteContainer(w.store, "mc"))
 	inUse, by = look()
 	require.False(t, inUse, "also one that was set by hand before")
 	require.Empty(t, by)
@@ -85,7 +81,7 @@ func BenchmarkCreate(b *testing.B) {
 			for i := range b.N {
 				id := fmt.Sprintf("new-%d", i)
 				require.NoError(b, intent.CreateContainer(w.store, intent.Policy{}, id, w.bound(30000+i%30000, 1)))
-				require.NoError(b, intent.DeleteContainer(w.store, id, false))
+				require.NoError(b, intent.DeleteContainer(w.store, id))
 			}
 		})
 	}
@@ -98,9 +94,7 @@ func BenchmarkRandomPort(b *testing.B) {
 	w.claim(20000)
 	b.ResetTimer()
 	for range b.N {
-		require.NoError(b, w.store.View(func(tx *store.Tx) error {
-			_, err := intent.RandomPort(tx, "10.0.0.9", "tcp")
-			return err
-		}))
+		_, err := intent.RandomPort(w.store.Read(), "10.0.0.9", "tcp")
+		require.NoError(b, err)
 	}
 }

@@ -28,8 +28,28 @@ func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
 // findActive returns a container that is not being deleted.
 func findActive(tx *store.Tx, id string) (v1.Container, error) {
 	o, err := FindContainer(tx, id)
-	if err == nil && o.Meta.Deleted {
+	switch {
+	case err != nil:
+		return o, err
+	case o.Meta.Deleted:
 		return o, errDeleting
+	}
+	return o, checkStays(tx, o)
+}
+
+// checkStays returns v1.ErrTransferring if a transfer has stopped a container, or is about to.
+func checkStays(tx *store.Tx, o v1.Container) error {
+	if v1.IsTransfer(store.Restoring(tx, o.Spec.VolumeID)) {
+		return v1.ErrTransferring
+	}
+	return nil
+}
+
+// findStaying returns a container that no transfer has stopped.
+func findStaying(tx *store.Tx, id string) (v1.Container, error) {
+	o, err := FindContainer(tx, id)
+	if err == nil {
+		err = checkStays(tx, o)
 	}
 	return o, err
 }
@@ -77,6 +97,9 @@ func initialSpec(spec v1.ContainerSpec) v1.ContainerSpec {
 }
 
 func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
+	if arriving(tx, id) != "" || v1.IsTransfer(store.Restoring(tx, spec.VolumeID)) {
+		return v1.ErrTransferring
+	}
 	if err := claim(tx, id, nil, spec.Ports); err != nil {
 		return err
 	}
@@ -85,19 +108,27 @@ func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
 }
 
 // DeleteContainer requests the deletion of a container: it is killed and removed. Its
-// claims end at once. With volume set its volume is deleted too, unless another
-// container uses it: then the code is VolumeInUse, and nothing is changed. A repeated
-// call changes nothing.
-func DeleteContainer(s store.Writer, id string, volume bool) error {
+// claims and schedules end at once. A repeated call changes nothing.
+func DeleteContainer(s store.Writer, id string) error {
 	return s.Update(func(tx *store.Tx) error {
-		o, err := FindContainer(tx, id)
+		o, err := findStaying(tx, id)
 		if err != nil {
 			return err
 		}
-		if volume {
-			if err := deleteVolumeOf(tx, o); err != nil {
-				return err
-			}
+		return deleteContainer(tx, o)
+	})
+}
+
+// DeleteContainerAndVolume is DeleteContainer for a container and its volume. If another container
+// uses the volume the code is VolumeInUse, and nothing is changed.
+func DeleteContainerAndVolume(s store.Writer, id string) error {
+	return s.Update(func(tx *store.Tx) error {
+		o, err := findStaying(tx, id)
+		if err != nil {
+			return err
+		}
+		if err := deleteVolumeOf(tx, o); err != nil {
+			return err
 		}
 		return deleteContainer(tx, o)
 	})
@@ -133,7 +164,7 @@ func deleteContainer(tx *store.Tx, o v1.Container) error {
 		s.RequestedBy = tx.Actor()
 		return nil
 	})
-	return errors.Join(err, store.Containers.Delete(tx, o.Meta.ID))
+	return errors.Join(err, purgeSchedules(tx, o.Meta.ID), store.Containers.Delete(tx, o.Meta.ID))
 }
 
 // deleteVolumeOf requests the deletion of the volume of container o. The controller

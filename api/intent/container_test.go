@@ -95,6 +95,7 @@ func TestErrorsOfEachField(t *testing.T) {
 		"labels.io.berth.store":   func(s *v1.ContainerSpec) { s.Labels = map[string]string{"io.berth.store": "c"} },
 		"cpuset":                  func(s *v1.ContainerSpec) { s.Cpuset = "0;1" },
 		"user":                    func(s *v1.ContainerSpec) { s.User = "a b" },
+		"install_user":            func(s *v1.ContainerSpec) { s.InstallUser = "a b" },
 		"workdir":                 func(s *v1.ContainerSpec) { s.Workdir = "home" },
 		"hostname":                func(s *v1.ContainerSpec) { s.Hostname = "a_b" },
 		"mounts[0].source":        func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv/../etc", Target: "/x"}} },
@@ -236,7 +237,7 @@ func TestMountThatTheHostRefuses(t *testing.T) {
 func TestWhatTheEngineLacks(t *testing.T) {
 	no := false
 	policy := intent.Policy{Engine: "kubernetes",
-		Lacks: []string{"swap", "pids", "no_oom_kill", "io_weight", "cpuset", "host_mounts", "user_names"}}
+		Lacks: []string{"swap", "pids", "no_oom_kill", "io_weight", "cpuset", "host_mounts", "user_names", "held_images", "any_env"}}
 	spec := func() *v1.ContainerSpec {
 		return &v1.ContainerSpec{Image: "busybox:1", VolumeID: "v", User: "1000:1000", Limits: v1.Limits{Memory: 64 << 20, CPU: 1}}
 	}
@@ -251,6 +252,9 @@ func TestWhatTheEngineLacks(t *testing.T) {
 		"cpuset":           func(s *v1.ContainerSpec) { s.Cpuset = "0" },
 		"mounts":           func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv", Target: "/x"}} },
 		"user":             func(s *v1.ContainerSpec) { s.User = "1000:players" },
+		"install_user":     func(s *v1.ContainerSpec) { s.InstallUser = "installer" },
+		"pull_policy":      func(s *v1.ContainerSpec) { s.PullPolicy = v1.PullNever },
+		"env":              func(s *v1.ContainerSpec) { s.Env = map[string]string{"Ü": "1"} },
 	} {
 		var f v1.FieldErrors
 		s := spec()
@@ -263,6 +267,36 @@ func TestWhatTheEngineLacks(t *testing.T) {
 		intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}}, "mc", s)
 		require.NoError(t, f.Err(), "Docker lacks nothing")
 	}
+}
+
+// TestPlacementIsBounded: by what the operator permits, whose defaults complete it. Docker has no machines to choose from.
+func TestPlacementIsBounded(t *testing.T) {
+	policy := intent.Policy{Engine: "kubernetes", Placement: v1.PlacementPolicy{
+		Allowed: []string{"node_selector:pool=*", "toleration:spot=*"}, Default: []string{"priority_class:free"}}}
+	check := func(p intent.Policy, place v1.Placement) (v1.Placement, error) {
+		var f v1.FieldErrors
+		s := v1.ContainerSpec{Image: "busybox:1", VolumeID: "v", Placement: place}
+		intent.CheckContainer(&f, p, "mc", &s)
+		return s.Placement, f.Err()
+	}
+	got, err := check(policy, v1.Placement{NodeSelector: map[string]string{"pool": "big"}})
+	require.NoError(t, err)
+	require.Equal(t, v1.Placement{NodeSelector: map[string]string{"pool": "big"}, PriorityClass: "free"}, got)
+	_, err = check(policy, got)
+	require.NoError(t, err, "an answer can be sent again")
+	_, err = check(policy, v1.Placement{NodeSelector: map[string]string{"zone": "a"}, RuntimeClass: "kata", Tolerations: []v1.Toleration{{Key: "spot", Effect: "Never"}}})
+	require.EqualError(t, err, "placement.node_selector: must be permitted by kubernetes.allowed_placement, which lacks node_selector:zone=a; "+
+		"placement.runtime_class: must be permitted by kubernetes.allowed_placement, which lacks runtime_class:kata; "+
+		"placement.tolerations: must have the effect NoSchedule, PreferNoSchedule or NoExecute, or none")
+	_, err = check(policy, v1.Placement{Tolerations: make([]v1.Toleration, 33)})
+	require.ErrorContains(t, err, "at most 32 labels and 32 tolerations")
+
+	policy.Engine, policy.Lacks = "docker", []string{"placement"}
+	got, err = check(policy, v1.Placement{})
+	require.NoError(t, err)
+	require.Equal(t, v1.Placement{}, got)
+	_, err = check(policy, v1.Placement{RuntimeClass: "gvisor"})
+	require.EqualError(t, err, "placement: must be left out: the engine docker lacks placement")
 }
 
 func TestAllErrorsAtOnce(t *testing.T) {
@@ -278,7 +312,7 @@ func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
 	w.create("mc", 1000)
 	w.installed("mc")
 	require.NoError(t, intent.Power(w.store, "mc", intent.Start))
-	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	require.NoError(t, intent.DeleteContainer(w.store, "mc"))
 
 	o := w.get("mc")
 	require.True(t, o.Meta.Deleted)
@@ -286,12 +320,12 @@ func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
 	require.Equal(t, o.Spec.RunGeneration, o.Spec.KillGeneration)
 	require.Empty(t, w.port(1000, "tcp").Container)
 	require.False(t, w.port(1000, "tcp").InUse)
-	w.unchanged(func() { require.NoError(t, intent.DeleteContainer(w.store, "mc", false)) })
+	w.unchanged(func() { require.NoError(t, intent.DeleteContainer(w.store, "mc")) })
 	require.ErrorContains(t, intent.CreateContainer(w.store, intent.Policy{}, "mc", w.spec()), "Container is being deleted: create it again once")
 	w.create("next", 1000)
-	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	require.NoError(t, intent.DeleteContainer(w.store, "mc"))
 	require.Equal(t, "next", string(w.port(1000, "tcp").Container), "a repeated delete takes nothing from others")
-	require.Equal(t, v1.ErrContainerNotFound, intent.DeleteContainer(w.store, "none", false))
+	require.Equal(t, v1.ErrContainerNotFound, intent.DeleteContainer(w.store, "none"))
 }
 
 func TestTakeBackSparesOthers(t *testing.T) {
@@ -327,7 +361,7 @@ func TestTakeBackSparesOthers(t *testing.T) {
 func TestVerbsOnADeletedContainer(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
-	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	require.NoError(t, intent.DeleteContainer(w.store, "mc"))
 	for name, verb := range verbs(w) {
 		w.unchanged(func() {
 			require.ErrorIs(t, verb("mc"), &v1.Error{Code: v1.ContainerDeleting}, name)
@@ -352,16 +386,14 @@ func TestDeleteWithVolume(t *testing.T) {
 	w.create("a")
 	w.create("b")
 	require.EqualError(t, intent.DeleteVolume(w.store, w.volume), "Volume is in use by container a")
-	require.EqualError(t, intent.DeleteContainer(w.store, "a", true), "Volume is in use by container b")
+	require.EqualError(t, intent.DeleteContainerAndVolume(w.store, "a"), "Volume is in use by container b")
 	require.False(t, w.get("a").Meta.Deleted)
-	require.NoError(t, intent.DeleteContainer(w.store, "b", false))
-	require.EqualError(t, intent.DeleteContainer(w.store, "a", true), "Volume is in use by container b", "until it is gone")
+	require.NoError(t, intent.DeleteContainer(w.store, "b"))
+	require.EqualError(t, intent.DeleteContainerAndVolume(w.store, "a"), "Volume is in use by container b", "until it is gone")
 	require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "b") }))
-	require.NoError(t, intent.DeleteContainer(w.store, "a", true))
-	require.NoError(t, w.store.View(func(tx *store.Tx) error {
-		o, err := store.Volumes.Get(tx, w.volume)
-		require.True(t, o.Meta.Deleted)
-		return err
-	}))
-	require.NoError(t, intent.DeleteContainer(w.store, "a", true), "again")
+	require.NoError(t, intent.DeleteContainerAndVolume(w.store, "a"))
+	o, err := store.Volumes.Get(w.store.Read(), w.volume)
+	require.True(t, o.Meta.Deleted)
+	require.NoError(t, err)
+	require.NoError(t, intent.DeleteContainerAndVolume(w.store, "a"), "again")
 }

@@ -54,11 +54,8 @@ func (w *world) create(id string, ports ...int) {
 
 func (w *world) get(id string) v1.Container {
 	w.t.Helper()
-	var o v1.Container
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) {
-		o, err = store.Containers.Get(tx, id)
-		return err
-	}))
+	o, err := store.Containers.Get(w.store.Read(), id)
+	require.NoError(w.t, err)
 	return o
 }
 
@@ -84,11 +81,8 @@ func (w *world) ran(id string, phase v1.Phase) {
 
 func (w *world) port(port int, protocol string) v1.PoolPort {
 	w.t.Helper()
-	var e v1.PoolPort
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) {
-		e, err = intent.GetPort(tx, v1.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol})
-		return err
-	}))
+	e, err := intent.GetPort(w.store.Read(), v1.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol})
+	require.NoError(w.t, err)
 	return e
 }
 

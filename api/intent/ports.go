@@ -94,9 +94,13 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 	return store.Pools.Create(tx, id, v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set})
 }
 
-// UsePort sets the in_use flag of every port that r means, or returns
-// v1.ErrPortNotFound.
-func UsePort(s store.Writer, r v1.PortRef, inUse bool) error {
+// MarkPort sets the in_use flag of every port that r means, or returns v1.ErrPortNotFound.
+func MarkPort(s store.Writer, r v1.PortRef) error { return flagPort(s, r, true) }
+
+// UnmarkPort clears the in_use flag of every port that r means, or returns v1.ErrPortNotFound.
+func UnmarkPort(s store.Writer, r v1.PortRef) error { return flagPort(s, r, false) }
+
+func flagPort(s store.Writer, r v1.PortRef, inUse bool) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
 			held.InUse = inUse

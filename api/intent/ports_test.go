@@ -81,15 +81,15 @@ func TestUseAndDeletePort(t *testing.T) {
 	ref := func(port int, protocol string) v1.PortRef {
 		return v1.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol}
 	}
-	require.NoError(t, intent.UsePort(w.store, ref(1000, ""), true))
+	require.NoError(t, intent.MarkPort(w.store, ref(1000, "")))
 	require.True(t, w.port(1000, "tcp").InUse)
 	require.True(t, w.port(1000, "udp").InUse, "both protocols")
-	require.NoError(t, intent.UsePort(w.store, ref(1000, "udp"), false))
+	require.NoError(t, intent.UnmarkPort(w.store, ref(1000, "udp")))
 	require.True(t, w.port(1000, "tcp").InUse)
 	require.False(t, w.port(1000, "udp").InUse)
-	require.NoError(t, intent.UsePort(w.store, ref(1001, "tcp"), false))
+	require.NoError(t, intent.UnmarkPort(w.store, ref(1001, "tcp")))
 	require.Equal(t, "mc", string(w.port(1001, "tcp").Container), "the claim is beside the flag")
-	require.Equal(t, v1.ErrPortNotFound, intent.UsePort(w.store, ref(5, ""), true))
+	require.Equal(t, v1.ErrPortNotFound, intent.MarkPort(w.store, ref(5, "")))
 
 	w.unchanged(func() {
 		require.EqualError(t, intent.DeletePort(w.store, ref(1001, "")), "Port is already bound by container mc")
@@ -107,7 +107,7 @@ func TestDeletePorts(t *testing.T) {
 	w.create("mc", 1001)
 	refs := []v1.PortRef{
 		{IP: "10.0.0.1", Port: 1000}, {IP: "10.0.0.1", Port: 1001}, {IP: "10.0.0.1", Port: 1002, Protocol: "udp"},
-		{IP: "10.0.0.1", Port: 1002, Protocol: "udp"}, {IP: "10.0.0.1", Port: 9}, {IP: "10.9.9.9", Port: 1000},
+		{IP: "10.0.0.1", Port: 1002, Protocol: "udp"}, {IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}, {IP: "10.0.0.1", Port: 9}, {IP: "10.9.9.9", Port: 1000},
 	}
 	deleted, skipped, err := intent.DeletePorts(w.store, refs)
 	require.NoError(t, err)
@@ -118,19 +118,15 @@ func TestDeletePorts(t *testing.T) {
 	require.EqualError(t, f.Err(), "ports[1].ip: must be an IPv4 or IPv6 address; ports[1].port: must be between 1 and 65535; ports[1].protocol: must be tcp or udp")
 }
 
-func (w *world) random(ip, protocol string) (e v1.PoolPort, err error) {
-	err = w.store.View(func(tx *store.Tx) (err error) {
-		e, err = intent.RandomPort(tx, ip, protocol)
-		return err
-	})
-	return e, err
+func (w *world) random(ip, protocol string) (v1.PoolPort, error) {
+	return intent.RandomPort(w.store.Read(), ip, protocol)
 }
 
 func TestRandomPortIsUniform(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
-	require.NoError(t, intent.UsePort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1001}, true))
-	require.NoError(t, intent.UsePort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1000, Protocol: "tcp"}, false))
+	require.NoError(t, intent.MarkPort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1001}))
+	require.NoError(t, intent.UnmarkPort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1000, Protocol: "tcp"}))
 	counts := map[v1.PoolPort]int{}
 	const draws = 17_000
 	for range draws {
@@ -157,15 +153,12 @@ func TestEntriesAreInOrder(t *testing.T) {
 		require.NoError(t, intent.AddPort(w.store, v1.PortRef{IP: ip, Port: 7, Protocol: "udp"}))
 	}
 	var ips []string
-	require.NoError(t, w.store.View(func(tx *store.Tx) error {
-		intent.Entries(intent.Pools(tx), v1.PortRef{}, func(e v1.PoolPort) bool {
-			if len(ips) == 0 || ips[len(ips)-1] != e.IP {
-				ips = append(ips, e.IP)
-			}
-			return true
-		})
-		return nil
-	}))
+	intent.Entries(intent.Pools(w.store.Read()), v1.PortRef{}, func(e v1.PoolPort) bool {
+		if len(ips) == 0 || ips[len(ips)-1] != e.IP {
+			ips = append(ips, e.IP)
+		}
+		return true
+	})
 	require.Equal(t, []string{"9.0.0.1", "10.0.0.0", "10.0.0.1", "::1"}, ips)
 }
 

@@ -20,9 +20,9 @@ const (
 
 var checksum = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// CheckPull adds the errors of a download to f. Unless private is true, a literal
+// CheckPull adds the errors of a download to f. Unless the configuration allows private ones, a literal
 // address in the URL must be public; a name is resolved when the download connects.
-func CheckPull(f *v1.FieldErrors, spec v1.PullRequest, private bool) {
+func CheckPull(f *v1.FieldErrors, spec v1.PullRequest, files v1.FilesConfig) {
 	u, err := url.Parse(spec.URL)
 	switch {
 	case err == nil && u.Port() != "" && !isPort(u.Port()):
@@ -32,7 +32,7 @@ func CheckPull(f *v1.FieldErrors, spec v1.PullRequest, private bool) {
 	case u.User != nil:
 		f.Add("url", "must not have a user name or password: they would be stored and listed")
 	default:
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil && !private && !v1.IsPublic(a) {
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil && !files.PullPrivate && !v1.IsPublic(a) {
 			f.Add("url", "must not be a private, loopback, link-local or other non-public address")
 		}
 	}

@@ -2,6 +2,7 @@ package intent_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,12 @@ func TestRequestedBy(t *testing.T) {
 	}{
 		{"start", func(r *store.Request) error { return intent.Power(r, "mc", intent.Start) }, true},
 		{"second start", func(r *store.Request) error { return intent.Power(r, "mc", intent.Start) }, false},
+		{"apply that requests no action", func(r *store.Request) error {
+			spec := w.spec()
+			spec.StartTimeout = v1.Duration(time.Hour)
+			_, err := intent.ApplyContainer(r, intent.Policy{}, "mc", spec, intent.ApplyOptions{})
+			return err
+		}, false},
 		{"stop", func(r *store.Request) error { return intent.Power(r, "mc", intent.Stop) }, true},
 		{"second stop", func(r *store.Request) error { return intent.Power(r, "mc", intent.Stop) }, false},
 		{"kill", func(r *store.Request) error { return intent.Power(r, "mc", intent.Kill) }, true},
@@ -42,9 +49,9 @@ func TestRequestedBy(t *testing.T) {
 			_, err := intent.ApplyContainer(r, intent.Policy{}, "mc", spec, intent.ApplyOptions{})
 			return err
 		}, true},
-		{"delete", func(r *store.Request) error { return intent.DeleteContainer(r, "mc", false) },
+		{"delete", func(r *store.Request) error { return intent.DeleteContainer(r, "mc") },
 			true},
-		{"second delete", func(r *store.Request) error { return intent.DeleteContainer(r, "mc", false) }, false},
+		{"second delete", func(r *store.Request) error { return intent.DeleteContainer(r, "mc") }, false},
 	}
 	for _, step := range steps {
 		r, actor := by(step.name)

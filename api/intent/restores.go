@@ -8,9 +8,9 @@ import (
 	"berth/store"
 )
 
-// RestoreBackup requests a restore, whose mode CheckRestoreMode has accepted. Its
+// RestoreBackup requests a restore, which CheckRestore has accepted. Its
 // refusals are v1.ErrBackupNotFound, v1.ErrVolumeNotFound,
-// v1.ErrNotCompleted, v1.ErrVolumeRestoring, v1.ErrSizeLimit, and the code VolumeInUse
+// v1.ErrNotCompleted, v1.ErrVolumeRestoring, v1.ErrTransferring, v1.ErrSizeLimit, and the code VolumeInUse
 // unless spec.Stop is true.
 func RestoreBackup(s store.Writer, id string, spec v1.RestoreSpec) error {
 	return s.Update(func(tx *store.Tx) error {
@@ -25,6 +25,9 @@ func RestoreBackup(s store.Writer, id string, spec v1.RestoreSpec) error {
 		if v1.BackupStateOf(backup) != v1.JobCompleted {
 			return v1.ErrNotCompleted
 		}
+		if v1.IsDeparture(store.Restoring(tx, backup.Spec.VolumeID)) { // it may belong to the destination
+			return v1.ErrTransferring
+		}
 		if err := checkRestorable(tx, backup, volume, spec); err != nil {
 			return err
 		}
@@ -36,8 +39,8 @@ func RestoreBackup(s store.Writer, id string, spec v1.RestoreSpec) error {
 // checkRestorable returns why a volume cannot be restored now, or nil.
 func checkRestorable(tx *store.Tx, backup v1.Backup, volume v1.Volume, spec v1.RestoreSpec) error {
 	id := volume.Meta.ID
-	if store.Restoring(tx, id) != "" {
-		return v1.ErrVolumeRestoring
+	if err := v1.ReservedBy(store.Restoring(tx, id)); err != nil {
+		return err
 	}
 	by, err := inUseBy(tx, id)
 	switch {
@@ -46,9 +49,9 @@ func checkRestorable(tx *store.Tx, backup v1.Backup, volume v1.Volume, spec v1.R
 	case by != "" && !spec.Stop:
 		return errVolumeInUse(by)
 	}
-	limit, err := limitOf(tx, volume)
-	if err != nil || limit == 0 {
-		return err
+	limit := store.LimitOf(tx, volume)
+	if limit == 0 || len(spec.Paths) > 0 { // how large these are is known once they are extracted
+		return nil
 	}
 	size := backup.Status.Unpacked
 	if spec.Mode == v1.RestoreMerge {
@@ -89,18 +92,4 @@ func runsOrWill(c v1.Container) bool {
 		return false
 	}
 	return st.ObservedRun != c.Spec.RunGeneration || st.NextRetryAt != nil
-}
-
-// limitOf returns the smallest limit of a volume and of the containers that use it, in
-// bytes; 0: none.
-func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
-	var users []v1.ContainerSpec
-	for _, id := range UsersOf(tx, v.Meta.ID) {
-		c, err := store.Containers.Get(tx, id)
-		if err != nil && !errors.Is(err, store.ErrDamaged) {
-			return 0, err
-		}
-		users = append(users, c.Spec)
-	}
-	return v1.SmallestLimit(v.Spec, users), nil
 }

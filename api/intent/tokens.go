@@ -2,6 +2,7 @@ package intent
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -18,6 +19,12 @@ func CheckToken(f *v1.FieldErrors, r v1.TokenRequest, longest time.Duration) tim
 	}
 	if v1.IsReserved(r.Name) {
 		f.Add("name", "must not be %s or %s: logs show other actors by these names", v1.Administrator, v1.ViaController)
+	}
+	if !v1.IsName(r.OnBehalfOf) {
+		f.Add("on_behalf_of", "must be at most 128 printable characters")
+	}
+	if ip, err := netip.ParseAddr(r.Address); r.Address != "" && (err != nil || ip.Zone() != "") {
+		f.Add("address", "must be an IP address, such as 192.0.2.7")
 	}
 	checkScopes(f, r.Scopes, r.Containers != nil)
 	checkContainers(f, r.Containers)
@@ -46,7 +53,7 @@ func checkScopes(f *v1.FieldErrors, want []v1.Scope, limited bool) {
 	}
 	for i, scope := range want {
 		if !slices.Contains(v1.Scopes(), scope) {
-			f.Add(fmt.Sprintf("scopes[%d]", i), "must be one of read, power, console, files, network, admin")
+			f.Add(fmt.Sprintf("scopes[%d]", i), "must be one of read, power, console, files, network, admin, arrive")
 		} else if limited && !slices.Contains(v1.TenantScopes(), scope) {
 			f.Add(fmt.Sprintf("scopes[%d]", i), "must not be %s with containers: a token that is limited to containers may hold read, power, console and files", scope)
 		}

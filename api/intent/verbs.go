@@ -149,23 +149,25 @@ func change(tx *store.Tx, o v1.Container, spec v1.ContainerSpec) error {
 }
 
 // nextRun raises the run generation if spec needs another container than the run of
-// o. It does so even if the run has not begun: it may be about to, with the old spec.
+// o, or fields of it wait for a start. It does so even if the run has not begun: it may be about
+// to, with the old spec.
 func nextRun(o v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
-	if spec.Power == v1.PowerOn && o.Spec.Power == v1.PowerOn &&
-		spec.SpecHash() != o.Spec.SpecHash() && !exited(o.Status, o.Spec) {
+	if deferrable(o, spec) && (spec.SpecHash() != o.Spec.SpecHash() || len(deferred(o)) > 0) {
 		spec.RunGeneration++
 	}
+	spec.Deferred = nil
 	return spec
 }
 
-// setSpec changes the spec of a container, and records in it who requested an action.
+// setSpec changes the spec of a container, and records in it who requested an action: a change that requests
+// none keeps the last one.
 func setSpec(tx *store.Tx, id string, change func(*v1.ContainerSpec) error) error {
 	return store.Containers.SetSpec(tx, id, func(spec *v1.ContainerSpec) error {
 		old := *spec
 		if err := change(spec); err != nil {
 			return err
 		}
-		if requestsAction(old, *spec) {
+		if spec.RequestedBy = old.RequestedBy; requestsAction(old, *spec) {
 			spec.RequestedBy = tx.Actor()
 		}
 		return nil

@@ -106,7 +106,7 @@ func TestRebind(t *testing.T) {
 	w.create("other", 1005)
 	require.Equal(t, v1.ErrStillInstalling, intent.RebindNetwork(w.store, "mc", tcp(1002)))
 	w.installed("mc")
-	require.NoError(t, intent.UsePort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1003}, true))
+	require.NoError(t, intent.MarkPort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1003}))
 	require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001, 1002, 1003)))
 	for port, container := range map[int]string{1000: "", 1001: "mc", 1002: "mc", 1003: "mc", 1004: "", 1005: "other"} {
 		require.Equal(t, container, string(w.port(port, "tcp").Container), port)
@@ -138,5 +138,25 @@ func TestRebindRestartsRun(t *testing.T) {
 		require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001)))
 		require.Equal(t, restarts, w.get("mc").Spec.RunGeneration == before+1, phase)
 		w.unchanged(func() { require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001))) })
+	}
+}
+
+// TestPowerOnAFullDisk: a container can be stopped and killed, and not started.
+func TestPowerOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(dir, store.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Update(func(tx *store.Tx) error {
+		return store.Containers.Create(tx, "mc", v1.ContainerSpec{Power: v1.PowerOn, RunGeneration: 1})
+	}))
+	require.NoError(t, s.Close())
+	s, err = store.Open(dir, store.Options{MinFree: 1 << 62})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	for _, verb := range []intent.Verb{intent.Stop, intent.Kill} {
+		require.NoError(t, intent.Power(s, "mc", verb))
+	}
+	for _, verb := range []intent.Verb{intent.Start, intent.Restart} {
+		require.ErrorIs(t, intent.Power(s, "mc", verb), store.ErrDiskFull)
 	}
 }

@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -21,10 +22,19 @@ var (
 // maxName limits the name of a volume, in characters.
 const maxName = 128
 
-// CheckVolume adds every error of a volume's spec to f, and makes empty labels nil.
-func CheckVolume(f *v1.FieldErrors, spec *v1.VolumeSpec) {
+// CheckVolume adds every error of a volume's spec to f, and makes empty labels nil. claims are those of the
+// configuration: the one that spec names limits its size.
+func CheckVolume(f *v1.FieldErrors, spec *v1.VolumeSpec, claims map[string]v1.VolumeClaim) {
 	if spec.SizeLimit < 0 {
 		f.Add("size_limit", "must not be negative")
+	}
+	claim, known := claims[spec.Storage]
+	if spec.Storage != "" && !known {
+		f.Add("storage", "must be left out, or a key of kubernetes.claims in the configuration of the node")
+	}
+	spec.SizeLimit = cmp.Or(spec.SizeLimit, int64(claim.SizeLimit))
+	if claim.SizeLimit > 0 && spec.SizeLimit > int64(claim.SizeLimit) {
+		f.Add("size_limit", "must be at most %d: kubernetes.claims.%s.size_limit", int64(claim.SizeLimit), spec.Storage)
 	}
 	spec.Labels = nilIfEmpty(spec.Labels)
 	CheckVolumeChange(f, v1.VolumeChange{Name: &spec.Name, Labels: &spec.Labels})
@@ -67,6 +77,9 @@ func ChangeVolume(s store.Writer, id string, c v1.VolumeChange) error {
 		})
 	})
 }
+
+// IsID reports whether a text is a UUID as NewID writes it.
+func IsID(text string) bool { return fullUUID.MatchString(text) }
 
 // NewID returns a random UUID (version 4).
 func NewID() string {
@@ -145,8 +158,8 @@ func DeleteVolume(s store.Writer, id string) error {
 // deleteVolume requests the deletion of a volume that no container uses, and removes its
 // backup policy. Its backups stay.
 func deleteVolume(tx *store.Tx, id string) error {
-	if store.Restoring(tx, id) != "" {
-		return v1.ErrVolumeRestoring
+	if err := v1.ReservedBy(store.Restoring(tx, id)); err != nil {
+		return err
 	}
 	return errors.Join(store.Policies.Purge(tx, id), store.Volumes.Delete(tx, id))
 }

@@ -14,12 +14,8 @@ import (
 
 func find(t testing.TB, s *store.Store, text string) (id string, err error) {
 	t.Helper()
-	err = s.View(func(tx *store.Tx) error {
-		o, err := intent.FindVolume(tx, text)
-		id = o.Meta.ID
-		return err
-	})
-	return id, err
+	o, err := intent.FindVolume(s.Read(), text)
+	return o.Meta.ID, err
 }
 
 func TestFindVolume(t *testing.T) {
@@ -73,22 +69,32 @@ func BenchmarkFindVolume(b *testing.B) {
 func TestCreateVolume(t *testing.T) {
 	w := newWorld(t)
 	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, w.volume)
+	claims := map[string]v1.VolumeClaim{"fast": {Claim: "c", SizeLimit: v1.GiB}, "slow": {Claim: "d"}}
 	for text, spec := range map[string]v1.VolumeSpec{
-		"size_limit: must not be negative":                           {SizeLimit: -1},
-		"name: must be at most 128 printable characters":             {Name: strings.Repeat("ä", 129)},
-		"labels.io.berth.store: must not begin with io.berth.":       {Labels: map[string]string{"io.berth.store": "x"}},
-		"labels: must have names that are not empty and hold no NUL": {Labels: map[string]string{"": "x"}},
+		"storage: must be left out, or a key of kubernetes.claims in the configuration of the node": {Storage: "none"},
+		"size_limit: must be at most 1073741824: kubernetes.claims.fast.size_limit":                 {Storage: "fast", SizeLimit: 1<<30 + 1},
+		"size_limit: must not be negative":                                                          {SizeLimit: -1},
+		"name: must be at most 128 printable characters":                                            {Name: strings.Repeat("ä", 129)},
+		"labels.io.berth.store: must not begin with io.berth.":                                      {Labels: map[string]string{"io.berth.store": "x"}},
+		"labels: must have names that are not empty and hold no NUL":                                {Labels: map[string]string{"": "x"}},
+		"labels: must have at most 65536 bytes in all":                                              {Labels: map[string]string{"a": strings.Repeat("x", 40_000), "b": strings.Repeat("x", 25_535)}},
 	} {
 		var f v1.FieldErrors
-		intent.CheckVolume(&f, &spec)
+		intent.CheckVolume(&f, &spec, claims)
 		require.EqualError(t, f.Err(), text)
 	}
 	for _, name := range []string{"a\nb", "\x1b[31m", "\xff", "\u202e"} {
 		var f v1.FieldErrors
-		intent.CheckVolume(&f, &v1.VolumeSpec{Name: name})
+		intent.CheckVolume(&f, &v1.VolumeSpec{Name: name}, nil)
 		require.Error(t, f.Err(), "%q", name)
 	}
 	var none v1.FieldErrors
-	intent.CheckVolume(&none, &v1.VolumeSpec{Name: strings.Repeat("ä", 128), Labels: map[string]string{"k": ""}})
+	intent.CheckVolume(&none, &v1.VolumeSpec{Name: strings.Repeat("ä", 128), Labels: map[string]string{"k": ""}}, nil)
 	require.NoError(t, none.Err())
+	for storage, limit := range map[string]int64{"fast": 1 << 30, "slow": 0} {
+		spec := v1.VolumeSpec{Storage: storage}
+		intent.CheckVolume(&none, &spec, claims)
+		require.NoError(t, none.Err())
+		require.Equal(t, limit, spec.SizeLimit, "that of its claim")
+	}
 }

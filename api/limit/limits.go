@@ -39,8 +39,24 @@ func Starts() Pace { return Pace{Every: 30 * time.Second, Burst: 20, Keys: 4096}
 // maximum: a tenant must not be able to replace what others read.
 func Jobs() Pace { return Pace{Every: time.Minute, Burst: 20, Keys: 4096} }
 
-// RequestLines bounds the lines of the log about requests.
-func RequestLines() Pace { return Pace{Every: 20 * time.Millisecond, Burst: 500, Keys: 1} }
+// ClusterEvents bounds the events that a container, which may crash again and again, has in its cluster.
+func ClusterEvents() Pace { return Pace{Every: time.Minute, Burst: 25, Keys: 8192} }
+
+// PanelKeys bounds the stored responses to requests with an idempotency key and the configured token.
+// Each is kept for v1.OutcomeRetention, a day: in one, twice as many are stored at most.
+func PanelKeys() Pace { return Pace{Every: day / 100_000, Burst: 100_000, Keys: 1} }
+
+// Keys is PanelKeys for a minted token and those minted with it.
+func Keys() Pace { return Pace{Every: day / 1000, Burst: 1000, Keys: addresses} }
+
+const day = 24 * time.Hour
+
+// RefusedEntries bounds the entries of the audit log about refused requests of a tenant, by action:
+// others are counted in the next. They cost a tenant nothing, and the log has a maximum.
+func RefusedEntries() Pace { return Pace{Every: time.Minute, Burst: 100, Keys: 8192} }
+
+// RequestLines bounds the lines of the log about requests of the administrator, and of one tenant.
+func RequestLines() Pace { return Pace{Every: 20 * time.Millisecond, Burst: 500, Keys: addresses} }
 
 // FailureLines bounds the lines of the log about wrong tokens of an address.
 func FailureLines() Pace { return Pace{Every: time.Second, Burst: 1, Keys: addresses} }
@@ -81,14 +97,23 @@ func handles() int {
 }
 
 // Bodies bounds the memory of JSON bodies above 8 KiB, in MiB. largest is the largest body
-// that is allowed.
+// that is allowed. The object is LargeBody: a fourth of the memory is left to other bodies.
 func Bodies(largest int64) Bounds {
 	all := max(bodies, 4*int(InMiB(largest)))
-	return Bounds{All: all, Tenant: all / 4, Kept: int(InMiB(largest)), Wait: maxConnections}
+	return Bounds{All: all, Tenant: all / 4, Object: all - all/4, Kept: int(InMiB(largest)), Wait: maxConnections}
 }
 
-// Answers bounds the memory of answers above 256 KiB until they are sent, in MiB. One answer counts
-// as the share of a tenant at most, so that each can be sent.
+// LargeBody is the object of bodies above 1 MiB.
+const LargeBody = "large body"
+
+// BodyTime is how long a client may take to send a body whose memory is reserved: a slow one
+// keeps it from others.
+func BodyTime(bytes int64) time.Duration {
+	return 5*time.Second + time.Duration(InMiB(bytes))*2*time.Second
+}
+
+// Answers bounds the memory of answers above 256 KiB, also of console history on sockets, until they are sent, in
+// MiB. One answer counts as the share of a tenant at most, so that each can be sent.
 func Answers() Bounds { return Bounds{All: 256, Tenant: 64} }
 
 const bodies = 32
@@ -113,18 +138,38 @@ func Walks() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 // Archives bounds those that are created or extracted: each takes tens of MiB of memory.
 func Archives() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 
+// ArchiveStreams bounds the archives that are sent or received. They are not counted among Archives: a slow client
+// would keep a place of those for hours.
+func ArchiveStreams() Bounds { return Bounds{All: 16, Tenant: 4, Object: 2, Wait: 16} }
+
 // Lists bounds lists of files while they are read. Answers bounds those that are sent.
 func Lists() Bounds { return Bounds{All: 4, Tenant: 2, Object: 2, Wait: 64} }
 
+// Histories bounds those of consoles while they are read and encoded. Answers bounds those that are sent. The objects
+// are containers.
+func Histories() Bounds { return Bounds{All: 4, Tenant: 2, Object: 2, Wait: maxConnections} }
+
 // Commands bounds the commands that a container has not read. The tenants are containers.
 func Commands() Bounds { return Bounds{All: 512, Tenant: 8, Wait: 64} }
+
+// Reads bounds the requests of a tenant that read, while their answers are made: each may take
+// milliseconds of a core, and there may be one on each of its connections.
+func Reads() Bounds { return Bounds{All: 512, Tenant: 8, Wait: maxConnections} }
 
 // Scans bounds the requests for events that read more of them than they return: each takes up
 // to a second of a core. The object is the caller.
 func Scans() Bounds { return Bounds{All: 3, Tenant: 1, Object: 2, Wait: 8} }
 
-// SFTPAnonymous bounds the connections of SFTP that have not logged in, by address.
-func SFTPAnonymous() Bounds { return Bounds{All: 128, Tenant: 32, Anonymous: true} }
+// SFTPAnonymous bounds the connections of SFTP that have not logged in, by address. While fewer addresses
+// than All connect, each has a connection.
+func SFTPAnonymous() Bounds { return Bounds{All: 512, Tenant: 32, Anonymous: true} }
+
+// SFTPFailures bounds the connections of SFTP from an address that end without a login: each takes
+// a key exchange.
+func SFTPFailures() Pace { return Pace{Every: time.Second, Burst: 20, Keys: 4096} }
+
+// Resizes bounds how often the terminal of a container changes its size: the engine does it.
+func Resizes() Pace { return Pace{Every: 50 * time.Millisecond, Burst: 50, Keys: 4096} }
 
 // SFTPSessions bounds the sessions of SFTP, by volume.
 func SFTPSessions(all, tenant int) Bounds { return Bounds{All: all, Tenant: tenant} }

@@ -22,12 +22,15 @@ type Pace struct {
 type Rate struct {
 	pace Pace
 
-	mu sync.Mutex
-	by map[string]*rate.Limiter // the empty key: those beyond Keys
+	mu   sync.Mutex
+	by   map[string]*rate.Limiter // the empty key: those beyond Keys
+	left map[string]int           // what List has left out, by the same keys
 }
 
 // NewRate returns a Rate that has counted nothing.
-func NewRate(p Pace) *Rate { return &Rate{pace: p, by: map[string]*rate.Limiter{}} }
+func NewRate(p Pace) *Rate {
+	return &Rate{pace: p, by: map[string]*rate.Limiter{}, left: map[string]int{}}
+}
 
 // Take counts n for a key if that may happen now, and returns 0. Else it counts nothing,
 // and returns how long that would have to wait.
@@ -38,6 +41,24 @@ func (r *Rate) Take(key string, n int) (wait time.Duration) {
 		claim.CancelAt(now)
 	}
 	return wait
+}
+
+// List reports whether a line or an entry for a key may be written now, and how many like it were left
+// out since the last one.
+func (r *Rate) List(key string) (left int, ok bool) {
+	ok = r.Take(key, 1) == 0
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by[key] == nil {
+		key = ""
+	}
+	if !ok {
+		r.left[key]++
+		return 0, false
+	}
+	left = r.left[key]
+	delete(r.left, key)
+	return left, true
 }
 
 // Count counts n for a key although that may be too much: then whatever follows waits for
@@ -58,8 +79,17 @@ func (r *Rate) Left(key string, n int) time.Duration {
 }
 
 // Wait counts one for a key, and waits until that may happen. If ctx ends before, it
-// counts nothing and returns the error of ctx.
-func (r *Rate) Wait(ctx context.Context, key string) error { return r.of(key, time.Now()).Wait(ctx) }
+// counts nothing and returns the error of ctx. If it has waited, it returns the error of check: what
+// admitted the caller may have changed meanwhile.
+func (r *Rate) Wait(ctx context.Context, key string, check func() error) error {
+	if r.Take(key, 1) == 0 {
+		return nil
+	}
+	if err := r.of(key, time.Now()).Wait(ctx); err != nil {
+		return err
+	}
+	return check()
+}
 
 // of returns the count of a key. If there are too many, it forgets those that are full
 // again.

@@ -29,11 +29,11 @@ func TestRate(t *testing.T) {
 		require.Zero(t, r.Take("a", 1))
 		r.Count("a", 5)
 		began := time.Now()
-		require.NoError(t, r.Wait(t.Context(), "a"))
+		require.NoError(t, r.Wait(t.Context(), "a", func() error { return nil }))
 		require.Equal(t, 6*time.Second, time.Since(began))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, r.Wait(ctx, "a"), context.Canceled)
+		require.ErrorIs(t, r.Wait(ctx, "a", nil), context.Canceled)
 		require.Equal(t, time.Second, r.Left("a", 1), "one that does not wait is not counted")
 	})
 }
@@ -54,5 +54,26 @@ func TestRateIsBounded(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		require.Zero(t, r.Take("new", 1))
 		require.LessOrEqual(t, len(r.by), 2)
+	})
+}
+
+// TestRateLists: what is left out is counted in the next line of its key.
+func TestRateLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRate(Pace{Every: time.Second, Burst: 1, Keys: 10})
+		list := func(key string, left int, ok bool) {
+			t.Helper()
+			n, listed := r.List(key)
+			require.Equal(t, []any{left, ok}, []any{n, listed})
+		}
+		list("a", 0, true)
+		list("a", 0, false)
+		list("a", 0, false)
+		list("b", 0, true)
+		time.Sleep(time.Second)
+		list("a", 2, true)
+		time.Sleep(time.Second)
+		list("a", 0, true)
+		require.Empty(t, r.left)
 	})
 }

@@ -34,6 +34,10 @@ type Claim struct {
 	Object string // such as a container; empty: none
 	N      int    // 0: 1
 	Shared bool   // many clients are behind Tenant, such as a proxy: its bound does not hold
+
+	// Check is called when the claim had to wait, before it goes on: what admitted it may have changed
+	// meanwhile. nil: nothing may.
+	Check func() error
 }
 
 // The bounds that a claim may exceed.
@@ -65,8 +69,8 @@ type slot struct {
 func NewSlots(bounds func() Bounds) *Slots { return &Slots{bounds: bounds} }
 
 // Enter waits for a slot until ctx ends, and returns the function that frees it, which may
-// be called again. It returns ErrAll, ErrTenant or ErrObject if too many wait already, and
-// the error of ctx.
+// be called again. It returns ErrAll, ErrTenant or ErrObject if too many wait already, the error of
+// ctx, and that of the claim's Check.
 func (s *Slots) Enter(ctx context.Context, c Claim) (leave func(), err error) {
 	one := newSlot(c, nil)
 	if err := s.ask(one); err != nil {
@@ -80,11 +84,22 @@ func (s *Slots) Enter(ctx context.Context, c Claim) (leave func(), err error) {
 	}
 	select {
 	case <-one.granted:
-		return leave, nil
 	case <-ctx.Done():
 		leave()
 		return func() {}, ctx.Err()
 	}
+	if c.Check != nil {
+		if err := c.Check(); err != nil {
+			leave()
+			return func() {}, err
+		}
+	}
+	return leave, nil
+}
+
+// IsRefusal reports whether an error of Enter is about a bound.
+func IsRefusal(err error) bool {
+	return errors.Is(err, ErrAll) || errors.Is(err, ErrTenant) || errors.Is(err, ErrObject)
 }
 
 // Push takes a slot at once, and calls the end of others where a bound is exceeded, which

@@ -2,8 +2,10 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +31,7 @@ func (s *Slots) queued(t *testing.T, ctx context.Context, tenant, object string)
 			got <- leave
 		}
 	}()
-	require.Eventually(t, func() bool { return s.Waiting() == before+1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Waiting() == before+1 }, time.Minute, time.Millisecond)
 	return got
 }
 
@@ -66,6 +68,21 @@ func TestSlotsInTurn(t *testing.T) {
 	c()
 	(<-ofTenant)()
 	leave()
+	s.empty(t)
+}
+
+// TestSlotForTwo: all who fit where one claim was go on.
+func TestSlotForTwo(t *testing.T) {
+	s := NewSlots(fixed(Bounds{All: 2, Tenant: 2, Wait: 3}))
+	leave, err := s.Enter(t.Context(), Claim{N: 2})
+	require.NoError(t, err)
+	first, second, third := s.queued(t, t.Context(), "", ""), s.queued(t, t.Context(), "", ""), s.queued(t, t.Context(), "", "")
+	leave()
+	require.Equal(t, 2, s.Used())
+	require.Equal(t, 1, s.Waiting())
+	(<-first)()
+	(<-second)()
+	(<-third)()
 	s.empty(t)
 }
 
@@ -191,4 +208,25 @@ func TestPush(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	require.Equal(t, Network("2001:db8::1"), Network("2001:db8::ffff"))
 	require.NotEqual(t, Network("10.0.0.1"), Network("10.0.0.2"))
+}
+
+// TestWhatWaitedIsChecked: a claim that had to wait, for a slot or for its turn, is checked before it
+// goes on, and leaves its slot if it is refused.
+func TestWhatWaitedIsChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused, checks := errors.New("revoked"), 0
+		check := func() error { checks++; return refused }
+		s := NewSlots(func() Bounds { return Bounds{All: 1, Tenant: 1, Wait: 1, Anonymous: true} })
+		leave, err := s.Enter(t.Context(), Claim{Tenant: "a", Check: check})
+		require.NoError(t, err)
+		require.Zero(t, checks, "it has not waited")
+		go func() { time.Sleep(time.Second); leave() }()
+		_, err = s.Enter(t.Context(), Claim{Tenant: "a", Check: check})
+		require.ErrorIs(t, err, refused)
+		require.Zero(t, s.Used())
+		r := NewRate(Pace{Every: time.Second, Burst: 1, Keys: 10})
+		require.NoError(t, r.Wait(t.Context(), "a", check))
+		require.ErrorIs(t, r.Wait(t.Context(), "a", check), refused)
+		require.Equal(t, 2, checks)
+	})
 }

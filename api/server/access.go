@@ -10,6 +10,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -25,106 +26,46 @@ type access struct {
 	front    *edge.Server
 	auditor  auditor
 	paces    paces
+	reads    *limit.Slots
 	tickets  *auth.Tickets
 	log      *slog.Logger
 }
 
-// guard returns the handler of a route behind its checks: token, vendor header,
-// scope, names of the query parameters. A single-use token is spent after them: from then on the route answers the
-// request, whatever the answer.
-func (a access) guard(r route) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		if a.isPublic(r) {
-			edge.CallOf(c).Route = r.path
-			if err := r.checkQuery(c); err != nil {
-				return err
-			}
-			return r.handle(c)
-		}
-		if err := a.admit(c, r); err != nil {
-			return err
-		}
-		edge.CallOf(c).Route = r.path
-		caller := callOf(c).caller
-		if !r.allows(caller) {
-			return auth.ErrScope
-		}
-		if err := r.checkQuery(c); err != nil {
-			return err
-		}
-		if err := a.spend(caller); err != nil {
-			if errors.Is(err, auth.ErrUnauthorized) {
-				a.front.Unauthorized(c, true)
-			}
-			return err
-		}
-		err := a.handle(c, r)
-		if caller.SingleUse && !callOf(c).session {
-			a.forget(caller)
-		}
-		return err
-	}
-}
-
 // spend spends the token of a request if it is for one request only.
-func (a access) spend(caller auth.Principal) error {
-	if caller.IsTicket() {
-		return a.tickets.Spend(caller)
+func (a access) spend(c *call) (err error) {
+	if c.caller.IsTicket() {
+		err = a.tickets.Spend(c.caller)
+	} else {
+		err = auth.Spend(a.store, c.caller)
 	}
-	return auth.Spend(a.store, caller)
-}
-
-// handle calls the handler of a route, or sends the stored response of an earlier
-// request with the same idempotency key.
-func (a access) handle(c *fiber.Ctx, r route) (err error) {
-	if r.in == nil && r.out != nil { // otherwise decode does it
-		err = a.auditor.keys.begin(callOf(c), nil)
-	}
-	if err == nil && r.is(limitsStarts) {
-		err = a.paces.start(callOf(c).caller, c.Params("id"))
-	}
-	if err == nil && r.is(limitsJobs) {
-		err = a.paces.job(callOf(c).caller)
-	}
-	if err == nil {
-		err = r.handle(c)
-	}
-	if err == nil {
-		return nil
-	}
-	var stored replay
-	if errors.As(err, &stored) {
-		return stored.send(c)
+	if errors.Is(err, auth.ErrUnauthorized) {
+		a.front.WrongToken(c.Ctx)
 	}
 	return err
 }
 
-// unmatched returns the handler of requests that no route matches. It answers 404 or
-// 405 only to requests with a valid token and the vendor header.
-func (a access) unmatched(table []route) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		if err := a.admit(c, route{}); err != nil {
-			return err
-		}
-		err := c.Next()
-		for _, r := range table {
-			if r.is(upgrade) && fiber.RoutePatternMatch(c.Path(), r.path) {
-				c.Set(fiber.HeaderAllow, get) // the router lists HEAD, which refuseHead handles
-			}
-		}
+// refuse answers a request that no route matches. It answers 404 or 405 only to requests with a valid token and
+// the vendor header.
+func (a access) refuse(c *call, table []route) error {
+	if err := a.admit(c, route{}); err != nil {
 		return err
 	}
+	err := c.Next()
+	for _, r := range table {
+		if r.is(upgrade) && fiber.RoutePatternMatch(c.Path(), r.path) {
+			c.Set(fiber.HeaderAllow, get) // the router lists HEAD, which refuseHead handles
+		}
+	}
+	return err
 }
 
-// refuseHead returns the handler of HEAD for a WebSocket.
-func (a access) refuseHead(r route) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		if err := a.admit(c, r); err != nil {
-			return err
-		}
-		c.Set(fiber.HeaderAllow, get)
-		return edge.ErrMethod
+// refuseHead answers HEAD for a WebSocket.
+func (a access) refuseHead(c *call, r route) error {
+	if err := a.admit(c, r); err != nil {
+		return err
 	}
+	c.Set(fiber.HeaderAllow, get)
+	return edge.ErrMethod
 }
 
 // isPublic reports whether a route needs no token.
@@ -133,38 +74,35 @@ func (a access) isPublic(r route) bool {
 }
 
 // admit checks the token, the vendor header and the actor header of a request, and
-// records its principal and its actor.
-func (a access) admit(c *fiber.Ctx, r route) error {
-	caller, err := a.authenticate(c, r)
-	if err != nil {
+// records its principal and its actor. It begins the entry in the audit log, within the pace of its tenant.
+func (a access) admit(c *call, r route) (err error) {
+	if c.caller, err = a.authenticate(c.Ctx, r); err != nil {
 		return err
 	}
-	actor, refused := a.identify(c, caller)
-	state := edge.CallOf(c)
-	state.Actor, state.Owner = actor, &call{Ctx: c, caller: caller}
-	if err := a.auditor.begin(c, r, actor, caller, a.recheck(c, r, caller)); err != nil {
+	actor, refused := a.identify(c.Ctx, c.caller)
+	edge.CallOf(c.Ctx).Actor = actor
+	a.bind(c, r)
+	if err := a.auditor.begin(c, r); err != nil {
 		return err
 	}
-	if !r.is(anyAccept) && !acceptsVendor(c) {
-		a.front.WrongVendor(c, vendorType)
+	if !r.is(anyAccept) && !acceptsVendor(c.Ctx) {
+		a.front.WrongVendor(c.Ctx, vendorType)
 		return edge.ErrVendor
 	}
 	return refused
 }
 
-// recheck returns the check of a request that is repeated in the update that it makes: that its
-// token is still valid, and may access the objects of its path, and that its container is the
-// same one. The request may wait for its turn, or for its body.
-func (a access) recheck(c *fiber.Ctx, r route, caller auth.Principal) func(tx *store.Tx) error {
-	id, volume, uid := c.Params("id"), c.Params("volume"), ""
+// bind gives a request the check that is repeated when it has waited, and in the update that
+// it makes: that its token is still valid, and may access the objects of its path, and that its
+// container is the same one, with its uid.
+func (a access) bind(c *call, r route) {
+	caller, id, volume := c.caller, c.Params("id"), c.Params("volume")
 	if id != "" && r.method != put { // a PUT is for whatever has the id
-		_ = a.store.View(func(tx *store.Tx) error { // an error is found again in the update
-			o, err := store.Containers.Get(tx, id)
-			uid = o.Meta.UID
-			return err
-		})
+		o, _ := store.Containers.Get(a.store.Read(), id) // an error is found again in the update
+		c.uid = o.Meta.UID
 	}
-	return func(tx *store.Tx) error {
+	uid := c.uid
+	c.recheck = func(tx *store.Tx) error {
 		p, err := caller.Verify(tx, a.settings.Current().Authorization)
 		if err != nil {
 			return err
@@ -199,8 +137,11 @@ func (a access) authenticate(c *fiber.Ctx, r route) (auth.Principal, error) {
 	if errors.Is(err, auth.ErrUnauthorized) {
 		caller, err = a.tickets.Find(a.store, config, secret)
 	}
-	if errors.Is(err, auth.ErrUnauthorized) {
-		a.front.Unauthorized(c, secret != "")
+	switch {
+	case errors.Is(err, auth.ErrUnauthorized) && secret == "":
+		a.front.MissingToken(c)
+	case errors.Is(err, auth.ErrUnauthorized):
+		a.front.WrongToken(c)
 	}
 	if err == nil && config.Enabled {
 		edge.SetToken(c, caller.TokenID, caller.Tenant())

@@ -25,7 +25,7 @@ func TestRoutesNeedToken(t *testing.T) {
 	h.ports(1000)
 	h.container("mc", volume, 1000)
 	replace := strings.NewReplacer(":volume", volume, ":id", "mc", ":ip", "127.0.0.1", ":port", "1000", ":token", "x")
-	open := map[string]bool{"/api/v1/public/ping": true, "/healthz": true, "/readyz": true, "/openapi.yaml": true,
+	open := map[string]bool{"/api/v1/public/ping": true, "/healthz": true, "/readyz": true, "/openapi.yaml": true, "/openapi-3.0.yaml": true,
 		"/ui": true, "/ui/:version/:file": true, "/ui/:version/:folder/:file": true}
 	ofToken := map[string]bool{"/auth/self": true, "/auth/tickets": true} // about the token of the request, whatever its scopes
 	before := h.store.Revision()
@@ -274,11 +274,8 @@ func TestTenantsAreNoAdministrators(t *testing.T) {
 // has another.
 func (h *harness) tenantOf(id string) string {
 	h.t.Helper()
-	var o v1.Container
-	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
-		o, err = store.Containers.Get(tx, id)
-		return err
-	}))
+	o, err := store.Containers.Get(h.store.Read(), id)
+	require.NoError(h.t, err)
 	return "container " + o.Meta.UID
 }
 

@@ -15,11 +15,8 @@ import (
 // requester returns who requested the last action of a container.
 func requester(h *harness, id string) v1.Actor {
 	h.t.Helper()
-	var o v1.Container
-	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
-		o, err = store.Containers.Get(tx, id)
-		return err
-	}))
+	o, err := store.Containers.Get(h.store.Read(), id)
+	require.NoError(h.t, err)
 	return o.Spec.RequestedBy
 }
 
@@ -46,7 +43,7 @@ func TestActorOfRequests(t *testing.T) {
 	require.NoError(t, err)
 	c.send("power", "restart")
 	admin.Via = v1.ViaWebSocket
-	require.Eventually(t, func() bool { return requester(h, "mc") == admin }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return requester(h, "mc") == admin }, time.Minute, time.Millisecond)
 }
 
 func TestActorHeader(t *testing.T) {
@@ -111,4 +108,41 @@ func TestActorsOfOthersAreHidden(t *testing.T) {
 		h.hub.Event(v1.Event{Seq: 100, Epoch: h.store.Incarnations.Epoch(), Time: time.Now(), Container: "mc", Event: v1.EventState, Data: "exit", Actor: admin})
 		require.Equal(t, want[2], c.next()["actor"], "live")
 	}
+}
+
+// TestTokenOfAUser: a token that acts for an end user names it and the address of its client, and so do those that it
+// mints. A header with another user comes first.
+func TestTokenOfAUser(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	minted := h.must("POST", "/auth/tokens", object{"name": "bridge", "on_behalf_of": "alice", "address": "2001:db8::7"}).json
+	token, id := minted["token"].(string), minted["id"].(string)
+	verb := "stop"
+	stop := func(token string, header http.Header) v1.Actor { // or start: a request that changes nothing has no requester
+		verb = map[string]string{"start": "stop", "stop": "start"}[verb]
+		require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/" + verb, token: token, header: header}).status)
+		return requester(h, "mc")
+	}
+	want := v1.Actor{TokenID: id, Name: "bridge", Via: v1.ViaHTTP, Address: "2001:db8::7", OnBehalfOf: "alice"}
+	require.Equal(t, want, stop(token, nil))
+	list := h.must("GET", "/audit?actor=alice", nil).json["entries"].([]any)
+	require.Len(t, list, 1)
+	require.Equal(t, "2001:db8::7", list[0].(object)["actor"].(object)["address"])
+	a := h.do(request{method: "POST", path: "/auth/tokens", token: token, body: `{}`})
+	child := want
+	child.TokenID, child.Name = a.json["id"].(string), ""
+	require.Equal(t, child, stop(a.json["token"].(string), nil))
+	a = h.do(request{method: "POST", path: "/auth/tokens", token: token, body: `{"on_behalf_of": "carol"}`})
+	child.TokenID, child.OnBehalfOf = a.json["id"].(string), "carol"
+	require.Equal(t, child, stop(a.json["token"].(string), nil))
+	want.OnBehalfOf = "bob"
+	require.Equal(t, want, stop(token, http.Header{"X-Berth-Actor": {"bob"}}))
+	for _, one := range h.must("GET", "/auth/tokens", nil).json["tokens"].([]any) {
+		if one.(object)["id"] == id {
+			require.Equal(t, []any{"alice", "2001:db8::7"}, []any{one.(object)["on_behalf_of"], one.(object)["address"]})
+		}
+	}
+	h.refuse(400, "on_behalf_of: must be at most 128 printable characters; address: must be an IP address, such as 192.0.2.7",
+		"POST", "/auth/tokens", object{"on_behalf_of": "a\nb", "address": "fe80::1%eth0"})
+	h.refuse(400, "address: must be an IP address, such as 192.0.2.7", "POST", "/auth/tokens", object{"address": "example.org"})
 }

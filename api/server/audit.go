@@ -22,13 +22,15 @@ type auditor struct {
 	pace    *limit.Rate
 	keys    *idempotency
 	entries *prometheus.CounterVec
+	refused *limit.Rate // entries about refused requests
 }
 
 func newAuditor(db *store.Store, r prometheus.Registerer) auditor {
-	a := auditor{store: db, pace: limit.NewRate(limit.Changes()), keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "berth_audit_entries_total",
-		Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not be written.",
-	}, []string{"result"})}
+	a := auditor{store: db, refused: limit.NewRate(limit.RefusedEntries()), pace: limit.NewRate(limit.Changes()),
+		keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "berth_audit_entries_total",
+			Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not be written.",
+		}, []string{"result"})}
 	for _, result := range []string{accepted, refusedResult, failed, unrecorded} {
 		a.entries.WithLabelValues(result)
 	}
@@ -55,32 +57,28 @@ func resultOf(status int) string {
 }
 
 // begin gives a request that may change something the entry that end stores, and the check of its
-// updates. It waits
-// if its tenant has sent too many.
-func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Principal, check func(*store.Tx) error) error {
+// updates. It waits if its tenant has sent too many.
+func (a auditor) begin(c *call, r route) error {
 	switch c.Method() {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return nil
 	}
-	if dry, err := edge.QueryBool(c, "dry_run"); err == nil && dry && r.is(dryRuns) {
-		edge.CallOf(c).DryRun = true
+	if dry, err := edge.QueryBool(c.Ctx, "dry_run"); err == nil && dry && r.is(dryRuns) {
+		edge.CallOf(c.Ctx).DryRun = true
 		return nil
 	}
-	waited := a.pace.Take(caller.Tenant(), 1) > 0
-	if waited {
-		ctx, cancel := edge.Context(c)
+	var err error
+	if a.pace.Take(c.caller.Tenant(), 1) > 0 {
+		ctx, cancel := edge.Context(c.Ctx)
 		defer cancel()
-		if a.pace.Wait(ctx, caller.Tenant()) != nil {
+		if err = a.pace.Wait(ctx, c.caller.Tenant(), c.checkIn(a.store)); ctx.Err() != nil {
 			return edge.ErrUnavailable // the client is gone, or the server shuts down
 		}
 	}
-	request := store.NewRequest(a.store, actor, a.describe(c, r))
-	request.Check = check
-	callOf(c).entry = request
-	if waited {
-		return a.store.View(check)
-	}
-	return nil
+	c.request = store.NewRequest(a.store, c.actor(), a.describe(c.Ctx, r))
+	c.request.Audit.Tenant = c.caller.Tenant()
+	c.request.Check = c.recheck
+	return err
 }
 
 // describe returns what the URL of a request says about it.
@@ -91,7 +89,11 @@ func (a auditor) describe(c *fiber.Ctx, r route) v1.Audit {
 		return d
 	}
 	d.Container, d.Volume = c.Params("id"), fullVolume(a.store, strings.ToLower(c.Params("volume")))
-	d.Object = d.Container + d.Volume + v1.MaskTokens(c.Params("token")) + strings.ToLower(c.Params("backup"))
+	d.Object = d.Container + d.Volume + v1.MaskTokens(c.Params("token")) + strings.ToLower(c.Params("backup")) +
+		c.Params("transfer") + c.Params("arrival")
+	if name := c.Params("schedule"); name != "" {
+		d.Object += "/" + name
+	}
 	if ip := c.Params("ip"); ip != "" {
 		d.Object = portName(ip, c.Params("port"), c.Query("protocol"))
 	}
@@ -104,13 +106,9 @@ func fullVolume(db *store.Store, text string) string {
 	if text == "" {
 		return ""
 	}
-	_ = db.View(func(tx *store.Tx) error {
-		v, err := intent.FindVolume(tx, text)
-		if err == nil {
-			text = v.Meta.ID
-		}
-		return err
-	})
+	if v, err := intent.FindVolume(db.Read(), text); err == nil {
+		return v.Meta.ID
+	}
 	return text
 }
 
@@ -127,15 +125,19 @@ func portName(ip, port, protocol string) string {
 }
 
 // end stores the outcome of a request in its entry, before the answer is sent.
-func (a auditor) end(c *fiber.Ctx) error {
-	r := callOf(c).entry
+func (a auditor) end(c *call) error {
+	r := c.request
 	if r == nil {
 		return nil
 	}
 	if r.Outcome != nil {
 		defer a.keys.release(r.Outcome)
 	}
-	return a.finish(r, callOf(c).caller, c.Response().StatusCode(), final(c, r), c.Method() == http.MethodDelete)
+	outcome := final(c, r)
+	if outcome != nil {
+		a.keys.stored(*outcome)
+	}
+	return a.finish(r, c.caller, c.Response().StatusCode(), outcome, c.Method() == http.MethodDelete)
 }
 
 // finish stores the status of a request in its entry, and its outcome. frees reports whether the
@@ -143,13 +145,30 @@ func (a auditor) end(c *fiber.Ctx) error {
 func (a auditor) finish(r *store.Request, caller auth.Principal, status int, o *store.Outcome, frees bool) error {
 	if status >= http.StatusBadRequest {
 		a.pace.Count(caller.Tenant(), limit.RefusedChange-1)
+		a.list(r, caller.Tenant())
 	}
-	if err := r.Finish(status, o, frees); err != nil {
+	finish := r.Finish
+	if frees {
+		finish = r.MustFinish
+	}
+	if err := finish(status, o); err != nil {
 		a.entries.WithLabelValues(unrecorded).Inc()
 		return ofStore(err)
 	}
 	a.entries.WithLabelValues(resultOf(status)).Inc()
 	return nil
+}
+
+// list has a refused request of a tenant no entry if there were too many like it. The next entry counts
+// it.
+func (a auditor) list(r *store.Request, tenant string) {
+	if tenant == "" || r.Stored() {
+		return
+	}
+	left, listed := a.refused.List(tenant + " " + r.Audit.Action)
+	if r.Audit.Skipped = left; !listed {
+		r.Audit.Action = ""
+	}
 }
 
 // finishMessage stores the outcome of a socket's message in its entry. It returns err,
@@ -165,16 +184,16 @@ func (a auditor) finishMessage(r *store.Request, caller auth.Principal, err erro
 
 // writer returns the store as a request changes it.
 func (c *call) writer(db *store.Store) *store.Request {
-	if c.entry != nil {
-		return c.entry
+	if c.request != nil {
+		return c.request
 	}
 	return store.NewRequest(db, c.actor(), v1.Audit{})
 }
 
 // describe completes the description of a request, if it has an entry.
 func (c *call) describe(change func(*v1.Audit)) {
-	if c.entry != nil {
-		change(&c.entry.Audit)
+	if c.request != nil {
+		change(&c.request.Audit)
 	}
 }
 
@@ -200,16 +219,14 @@ func (s audit) list(c *call) (auditBody, error) {
 	}
 	filter := v1.AuditFilter{Container: c.Query("container"), Volume: c.Query("volume"), Actor: c.Query("actor")}
 	var body auditBody
-	err = s.store.View(func(tx *store.Tx) error {
-		if v, err := intent.FindVolume(tx, filter.Volume); err == nil { // of a deleted one only the whole id is known
-			filter.Volume = v.Meta.ID
-		}
-		if r.backward {
-			body.Entries, err = store.ReadLastAudit(tx, r.limit, filter)
-		} else {
-			body.Entries, err = store.ReadAudit(tx, r.since, r.limit, filter)
-		}
-		return err
-	})
+	tx := s.store.Read()
+	if v, err := intent.FindVolume(tx, filter.Volume); err == nil { // of a deleted one only the whole id is known
+		filter.Volume = v.Meta.ID
+	}
+	if r.backward {
+		body.Entries, err = store.ReadLastAudit(tx, r.limit, filter)
+	} else {
+		body.Entries, err = store.ReadAudit(tx, r.since, r.limit, filter)
+	}
 	return body, err
 }

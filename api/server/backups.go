@@ -3,10 +3,8 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +25,7 @@ type backups struct {
 	settings Settings
 	archives Archives
 	sessions sessions
+	permits  permits
 }
 
 // findBackup returns the backup that the path of a request names. It is
@@ -49,67 +48,80 @@ type createdBackupBody struct {
 }
 
 func (s backups) check(c *call, r *v1.BackupRequest) error {
-	intent.CheckBackup(&c.faults, r, s.archives.Has(v1.TargetS3))
+	intent.CheckBackup(&c.faults, r, s.archives.Has)
 	return c.mayQuiesce(r.Quiesce)
 }
 
 func (s backups) create(c *call, r v1.BackupRequest) (createdBackupBody, error) {
-	volume, err := c.volumeToQuiesce(s.store, r.Quiesce)
+	volume, maker, err := c.quiesces(s.store, r.Quiesce)
 	if err != nil {
 		return createdBackupBody{}, err
 	}
 	id := intent.NewID()
 	c.describe(func(a *v1.Audit) { a.Object = id })
 	answer := createdBackupBody{"Backup started", id, v1.JobPending}
-	spec := v1.BackupSpec{VolumeID: volume, BackupRequest: r}
+	spec := v1.BackupSpec{VolumeID: volume, BackupRequest: r, Maker: maker}
 	return answer, intent.CreateBackup(c.promise(s.store, func(string) any { return answer }), id, spec, s.settings.Current().Backups)
 }
 
-// mayQuiesce returns auth.ErrScope if the caller must not send commands to consoles.
-func (c *call) mayQuiesce(q *v1.Quiesce) error {
-	if q != nil && !c.caller.HasScope(v1.ScopeConsole) {
-		return auth.ErrScope
+// put makes a backup whose id the client chose. The same request again answers with the same backup.
+func (s backups) put(c *call, r v1.BackupRequest) (view v1.BackupView, err error) {
+	id := c.Params("backup")
+	if !intent.IsID(id) {
+		return view, v1.Errorf(v1.InvalidRequest, "backup: must be a UUID in lower case")
 	}
-	return nil
+	volume, maker, err := c.quiesces(s.store, r.Quiesce)
+	if err != nil {
+		return view, err
+	}
+	c.describe(func(a *v1.Audit) { a.Object = id })
+	spec := v1.BackupSpec{VolumeID: volume, BackupRequest: r, Maker: maker}
+	if err := intent.CreateBackup(c.writer(s.store), id, spec, s.settings.Current().Backups); err != nil {
+		return view, err
+	}
+	return s.get(c)
 }
 
-// volumeToQuiesce returns the volume in the path of a request for a backup or a policy. It returns
-// v1.ErrContainerNotFound if the caller may not access the container to quiesce.
-func (c *call) volumeToQuiesce(db *store.Store, q *v1.Quiesce) (volume string, err error) {
-	volume, err = c.volumeID(db)
-	if err == nil && q != nil && !c.caller.CanAccess(q.Container) {
-		err = v1.ErrContainerNotFound
+// mayQuiesce returns a refusal if the caller must not type the commands of q.
+func (c *call) mayQuiesce(q *v1.Quiesce) error {
+	if q == nil {
+		return nil
 	}
-	return volume, err
+	return c.caller.MayType(q.Before, q.After)
+}
+
+// quiesces returns the volume in the path of a request for a backup or a policy, and its maker. It
+// returns v1.ErrContainerNotFound if the caller may not access the container to quiesce.
+func (c *call) quiesces(db *store.Store, q *v1.Quiesce) (volume string, maker v1.Maker, err error) {
+	volume, err = c.volumeID(db)
+	if err != nil || q == nil {
+		return volume, c.caller.Maker(""), err
+	}
+	if !c.caller.CanAccess(q.Container) {
+		return volume, maker, v1.ErrContainerNotFound
+	}
+	o, err := intent.FindContainer(db.Read(), q.Container)
+	return volume, c.caller.Maker(o.Meta.UID), err
 }
 
 func (s backups) get(c *call) (view v1.BackupView, err error) {
-	err = s.store.View(func(tx *store.Tx) error {
-		b, err := c.findBackup(tx)
-		if err != nil {
-			return err
-		}
-		if b.Status.Skipped, err = store.SkippedOf(tx, b); err != nil {
-			return err
-		}
-		restores, err := intent.RestoresOf(tx, b.Meta.ID)
-		view = v1.ViewOfBackup(b, restores)
-		return err
-	})
-	return view, err
+	tx := s.store.Read()
+	b, err := c.findBackup(tx)
+	if err == nil {
+		b.Status.Skipped, err = store.SkippedOf(tx, b)
+	}
+	if err != nil {
+		return view, err
+	}
+	return v1.ViewOfBackup(b, intent.RestoresOf(tx, b.Meta.ID)), nil
 }
 
 func (s backups) delete(c *call) (messageBody, error) {
-	var id string
-	err := s.store.View(func(tx *store.Tx) error {
-		b, err := c.findBackup(tx)
-		id = b.Meta.ID
-		return err
-	})
+	b, err := c.findBackup(s.store.Read())
 	if err != nil {
 		return messageBody{}, err
 	}
-	return messageBody{"Backup deletion started"}, intent.DeleteBackup(c.writer(s.store), id)
+	return messageBody{"Backup deletion started"}, intent.DeleteBackup(c.writer(s.store), b.Meta.ID)
 }
 
 type startedRestoreBody struct {
@@ -118,13 +130,13 @@ type startedRestoreBody struct {
 }
 
 func (s backups) checkRestore(c *call, r *v1.RestoreRequest) error {
-	intent.CheckRestoreMode(&c.faults, &r.Mode)
+	intent.CheckRestore(&c.faults, r)
 	return nil
 }
 
 func (s backups) restore(c *call, r v1.RestoreRequest) (startedRestoreBody, error) {
 	spec := v1.RestoreSpec{RestoreRequest: r}
-	if err := s.store.View(func(tx *store.Tx) error { return c.resolveRestore(tx, &spec) }); err != nil {
+	if err := c.resolveRestore(s.store.Read(), &spec); err != nil {
 		return startedRestoreBody{}, err
 	}
 	id := intent.NewID()
@@ -153,19 +165,20 @@ func (c *call) resolveRestore(tx *store.Tx, spec *v1.RestoreSpec) error {
 }
 
 func (s backups) checkPolicy(c *call, r *v1.PolicyView) error {
-	if least := limit.Jobs().Every; c.caller.Restricted() && time.Duration(r.Every) < least {
+	if least := limit.Jobs().Every; c.caller.Restricted() && r.Every != 0 && time.Duration(r.Every) < least { // those of cron are as far apart
 		c.faults.Add("every", "must be at least %s with a token that is limited to containers", least)
 	}
-	intent.CheckPolicy(&c.faults, &r.PolicySpec, s.settings.Current().Backups, s.archives.Has(v1.TargetS3))
+	intent.CheckPolicy(&c.faults, &r.PolicySpec, s.settings.Current().Backups, s.archives.Has)
 	return c.mayQuiesce(r.Quiesce)
 }
 
 // putPolicy replaces the backup policy of a volume as a whole.
 func (s backups) putPolicy(c *call, r v1.PolicyView) (v1.PolicyView, error) {
-	volume, err := c.volumeToQuiesce(s.store, r.Quiesce)
+	volume, maker, err := c.quiesces(s.store, r.Quiesce)
 	if err != nil {
 		return r, err
 	}
+	r.Maker = maker
 	if err := intent.PutPolicy(c.writer(s.store), volume, r.PolicySpec); err != nil {
 		return r, err
 	}
@@ -173,16 +186,13 @@ func (s backups) putPolicy(c *call, r v1.PolicyView) (v1.PolicyView, error) {
 }
 
 func (s backups) policy(c *call) (view v1.PolicyView, err error) {
-	err = s.store.View(func(tx *store.Tx) error {
-		v, _, err := c.findVolume(tx)
-		if err != nil {
-			return err
-		}
-		p, err := intent.FindPolicy(tx, v.Meta.ID)
-		view = v1.PolicyView{VolumeID: p.Meta.ID, PolicySpec: p.Spec, NextRunAt: p.Status.NextRunAt, Message: p.Status.Message}
-		return err
-	})
-	return view, err
+	tx := s.store.Read()
+	v, _, err := c.findVolume(tx)
+	if err != nil {
+		return view, err
+	}
+	p, err := intent.FindPolicy(tx, v.Meta.ID)
+	return v1.PolicyView{VolumeID: p.Meta.ID, PolicySpec: p.Spec, NextRunAt: p.Status.NextRunAt, Message: p.Status.Message}, err
 }
 
 func (s backups) deletePolicy(c *call) (messageBody, error) {
@@ -198,17 +208,12 @@ type backupsBody struct {
 	Continue string          `json:"continue,omitempty"`
 }
 
-// placeOf returns a text that sorts an object before the older ones.
-func placeOf(m v1.Meta) string {
-	return fmt.Sprintf("%019d/%s", math.MaxInt64-m.CreatedAt.UnixNano(), m.ID)
-}
-
 // newestBackups yields the backups behind a place with their places, the newest first, of the
 // volumes for which sees returns true.
 func newestBackups(tx *store.Tx, place string, sees func(volume string) bool) iter.Seq2[string, v1.Backup] {
 	by := map[string]v1.Backup{}
 	for b := range store.Backups.After(tx, "") {
-		if at := placeOf(b.Meta); at > place && sees(b.Spec.VolumeID) {
+		if at := b.Meta.Rank(); at > place && sees(b.Spec.VolumeID) {
 			by[at] = b
 		}
 	}
@@ -258,27 +263,21 @@ func (s backups) page(c *call, volumeOf func(*store.Tx) (string, error)) (backup
 	if err != nil {
 		return body, err
 	}
-	err = s.store.View(func(tx *store.Tx) error {
-		volume, err := volumeOf(tx)
-		if err != nil {
-			return err
-		}
-		sees, err := seesBackups(tx, c.caller, volume)
-		if err != nil {
-			return err
-		}
-		list, next := take(page, newestBackups(tx, page.after, sees))
-		body.Continue = next
-		for _, b := range list {
-			restores, err := intent.RestoresOf(tx, b.Meta.ID)
-			if err != nil {
-				return err
-			}
-			body.Backups = append(body.Backups, v1.ViewOfBackup(b, restores))
-		}
-		return nil
-	})
-	return body, err
+	tx := s.store.Read()
+	volume, err := volumeOf(tx)
+	if err != nil {
+		return body, err
+	}
+	sees, err := seesBackups(tx, c.caller, volume)
+	if err != nil {
+		return body, err
+	}
+	list, next := take(page, newestBackups(tx, page.after, sees))
+	body.Continue = next
+	for _, b := range list {
+		body.Backups = append(body.Backups, v1.ViewOfBackup(b, intent.RestoresOf(tx, b.Meta.ID)))
+	}
+	return body, nil
 }
 
 // seesBackups returns whether caller may see the backups of a volume. It is false for all
@@ -300,19 +299,67 @@ const fetchTimeout = 10 * time.Second
 // archiveType is the media type of an archive.
 const archiveType = "application/zstd"
 
+// findReadable returns the completed backup that the path of a request names, whose content the caller may read.
+func (s backups) findReadable(c *call) (v1.Backup, error) {
+	tx := s.store.Read()
+	b, err := c.findBackup(tx)
+	switch {
+	case err != nil:
+	case c.caller.Restricted() && len(store.DeniedFiles(tx, b.Spec.VolumeID)) > 0:
+		err = v1.Errorf(v1.FileDenied, "Backup has files that denied_files of the container denies to limited tokens: read it with another token")
+	case v1.BackupStateOf(b) != v1.JobCompleted:
+		err = v1.ErrNotCompleted
+	}
+	return b, err
+}
+
+// listTime is how long the archive of a backup is read for a list of one of its folders.
+const listTime = time.Minute
+
+// files answers with the entries of a folder of a backup.
+func (s backups) files(c *call) error {
+	folder, err := folderQuery(c, v1.DotsInNames)
+	if err != nil {
+		return err
+	}
+	b, err := s.findReadable(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := edge.Context(c.Ctx)
+	defer cancel()
+	ctx, done, err := s.sessions.beginOperation(ctx, c, b.Spec.VolumeID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	leave, err := enter(ctx, c.claim(s.store, b.Spec.VolumeID), s.permits.archives, s.permits.lists)
+	defer leave()
+	if err != nil {
+		return err
+	}
+	reading, stop := context.WithTimeout(ctx, listTime)
+	defer stop()
+	list, err := s.archives.List(reading, b, folder)
+	switch ended := context.Cause(ctx); {
+	case err == nil:
+		return c.answer(filesBody{list}, nil) // in the permit: the list and its JSON are large
+	case errors.Is(ended, context.Canceled):
+		return edge.ErrUnavailable // the client is gone, or the server shuts down
+	case ended != nil:
+		return ended
+	case reading.Err() != nil:
+		return v1.Errorf(v1.SizeLimit, "Backup is too large to be listed within %s: restore paths of it unseen, or download it", listTime)
+	}
+	return err
+}
+
 // download answers with the archive of a backup, with the part of it that Range
 // selects, or with the URL of an object in S3.
 func (s backups) download(c *call) error {
-	var b v1.Backup
-	err := s.store.View(func(tx *store.Tx) (err error) {
-		b, err = c.findBackup(tx)
+	b, err := s.findReadable(c)
+	if err != nil {
 		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case v1.BackupStateOf(b) != v1.JobCompleted:
-		return v1.ErrNotCompleted
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()

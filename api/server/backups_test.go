@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,12 +18,16 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
+	"berth/hack/test/pathtest"
 	"berth/hack/test/storetest"
 	"berth/store"
 )
 
 // shelf is Archives in a directory: of the target local a file, of s3 a URL.
-type shelf struct{ dir string }
+type shelf struct {
+	noArchives
+	dir string
+}
 
 func (s shelf) Has(v1.Target) bool { return true }
 
@@ -34,9 +39,16 @@ func (s shelf) Fetch(_ context.Context, target v1.Target, key, name string) (*os
 	return f, "", err
 }
 
+func (s shelf) List(_ context.Context, b v1.Backup, folder string) ([]v1.FileEntry, error) {
+	if folder == "missing" {
+		return nil, v1.Errorf(v1.PathNotFound, "Backup does not have the path: missing")
+	}
+	return []v1.FileEntry{{Name: folder + " of " + b.Meta.ID, Type: v1.TypeFile, Mode: "0644"}}, nil
+}
+
 func newShelved(t *testing.T) (*harness, shelf) {
 	t.Helper()
-	s := shelf{t.TempDir()}
+	s := shelf{dir: t.TempDir()}
 	return newHarnessWith(t, func(d *Deps) { d.Archives = s }), s
 }
 
@@ -256,9 +268,9 @@ func TestFilesDuringRestore(t *testing.T) {
 	}()
 	_, err := write.Write([]byte("the begin of an upload"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return h.server.sessions.Len() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.server.sessions.Len() == 1 }, time.Minute, time.Millisecond)
 	h.must("POST", "/backups/"+id+"/restore", nil)
-	require.Eventually(t, func() bool { return h.server.sessions.Len() == 0 }, 10*time.Second, time.Millisecond, "the upload goes on")
+	require.Eventually(t, func() bool { return h.server.sessions.Len() == 0 }, time.Minute, time.Millisecond, "the upload goes on")
 	write.Close()
 	require.NotContains(t, <-slow, "200")
 	_, err = os.Stat(filepath.Join(h.dir, "slow"))
@@ -316,6 +328,114 @@ func TestBackupsOfRestrictedTokens(t *testing.T) {
 	require.Len(t, h.must("GET", "/events?type=backup&volume="+other, nil).json["events"], 2)
 }
 
+// TestPutBackup: a retry is the same backup, also after it was completed; another request for its id is refused.
+func TestPutBackup(t *testing.T) {
+	h, _ := newShelved(t)
+	volume, other := h.volume(), h.volume()
+	path := "/volumes/" + volume + "/backups/" + noID
+	body := object{"name": "n", "ignore": []string{"*.log"}}
+	made := h.must("PUT", path, body).json
+	require.Equal(t, []any{noID, volume, "n", "local", "pending"}, []any{made["backup_id"], made["volume_id"], made["name"], made["target"], made["state"]})
+	require.Equal(t, made, h.must("PUT", path, object{"name": "n", "ignore": []string{"*.log"}, "target": "local"}).json)
+	complete(h, noID, 1000)
+	require.Equal(t, "completed", h.must("PUT", path, body).json["state"])
+	require.Len(t, h.must("GET", "/volumes/"+volume+"/backups", nil).json["backups"], 1)
+
+	const exists = "Backup already exists, of another volume or with other parameters"
+	h.refuse(409, exists, "PUT", path, nil)
+	h.refuse(409, exists, "PUT", path, object{"name": "m", "ignore": []string{"*.log"}})
+	h.refuse(409, exists, "PUT", "/volumes/"+other+"/backups/"+noID, body)
+	h.refuse(404, "Volume not found", "PUT", "/volumes/"+noID+"/backups/"+noID, body)
+	for _, id := range []string{"x", strings.ToUpper(noID), noID + "0"} {
+		h.refuse(400, "backup: must be a UUID in lower case", "PUT", "/volumes/"+volume+"/backups/"+id, body)
+	}
+	h.settings.change(func(c *v1.Config) { c.Backups.MaxPerVolume = 1 })
+	require.Equal(t, "completed", h.must("PUT", path, body).json["state"], "it takes no more space")
+	h.must("DELETE", "/backups/"+noID, nil)
+	h.refuse(409, exists, "PUT", path, body)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error { return store.Backups.Purge(tx, noID) }))
+	require.Equal(t, "pending", h.must("PUT", path, body).json["state"])
+
+	own := intent.NewID()
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return store.Backups.Create(tx, own, v1.BackupSpec{VolumeID: volume, Policy: true, BackupRequest: v1.BackupRequest{Target: v1.TargetLocal}})
+	}))
+	h.refuse(409, exists, "PUT", "/volumes/"+volume+"/backups/"+own, nil)
+}
+
+// TestRestorePaths: what a restore of some paths may ask for.
+func TestRestorePaths(t *testing.T) {
+	h, _ := newShelved(t)
+	volume := h.volume()
+	path := "/backups/" + backup(h, volume, nil) + "/restore"
+	h.refuse(400, "mode: must be merge with paths", "POST", path, object{"mode": "replace", "paths": []string{"a"}})
+	for text, paths := range map[string][]string{
+		"paths[1]: must be a path inside the volume, without ..":                {"a", "../b"},
+		"paths[0]: must be a path inside the volume, without ..":                {"/etc"},
+		"paths[0]: must not be the root: leave paths out to restore everything": {"./"},
+		"paths: must have at most 256 paths":                                    slices.Repeat([]string{"a"}, 257),
+		"paths: must have at most 65536 bytes in all":                           slices.Repeat([]string{strings.Repeat(strings.Repeat("a", 250)+"/", 16)}, 17),
+	} {
+		h.refuse(400, text, "POST", path, object{"paths": paths})
+	}
+	id := h.must("POST", path, object{"paths": []string{"world/level.dat", "plugins"}}).json["restore_id"].(string)
+	r, err := store.Restores.Get(h.store.Read(), id)
+	require.NoError(t, err)
+	require.Equal(t, v1.RestoreMerge, r.Spec.Mode)
+	require.Equal(t, []string{"world/level.dat", "plugins"}, r.Spec.Paths)
+}
+
+func TestBackupFiles(t *testing.T) {
+	h, _ := newShelved(t)
+	volume := h.volume()
+	id := h.must("POST", "/volumes/"+volume+"/backups", nil).json["backup_id"].(string)
+	path := "/backups/" + id + "/files"
+	h.refuse(409, "Backup is not completed", "GET", path, nil)
+	complete(h, id, 1000)
+	require.Contains(t, h.must("GET", path, nil).raw, `"name":". of `+id)
+	require.Contains(t, h.must("GET", path+"?path=world", nil).raw, `"name":"world of `+id)
+	h.refuse(400, "Invalid path: path traversal detected", "GET", path+"?path=a/..", nil)
+	h.refuse(404, "Backup does not have the path: missing", "GET", path+"?path=missing", nil)
+	h.refuse(404, "Backup not found", "GET", "/backups/"+noID+"/files", nil)
+	h.container("mc", volume)
+	token := h.mint(object{"scopes": []string{"read"}, "containers": []string{"mc"}})
+	ask := func() int { return h.do(request{method: "GET", path: path, token: token}).status }
+	require.Equal(t, 200, ask())
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.DeniedFiles = []string{"secret"}; return nil })
+	}))
+	require.Equal(t, 403, ask())
+	h.container("other", h.volume())
+	require.Equal(t, 404, h.do(request{method: "GET", path: path, token: h.mint(object{"scopes": []string{"read"}, "containers": []string{"other"}})}).status)
+}
+
+// TestHostilePathsOfBackups: what breaks the path rules is refused in a list and in a restore, and a name with two dots is
+// not.
+func TestHostilePathsOfBackups(t *testing.T) {
+	h, _ := newShelved(t)
+	id := backup(h, h.volume(), nil)
+	list := func(p string) answer { return h.call("GET", "/backups/"+id+"/files?path="+url.QueryEscape(p), nil) }
+	restore := func(p string) answer {
+		return h.call("POST", "/backups/"+id+"/restore", object{"paths": []string{"a", p}})
+	}
+	for _, p := range pathtest.InvalidUTF8() { // which cannot be in JSON
+		require.Equal(t, 400, list(p).status, "%.60q", p)
+	}
+	for _, p := range pathtest.Texts() {
+		if p == "" {
+			require.Equal(t, 200, list(p).status)
+		} else {
+			require.Equal(t, "400 invalid_path", fmt.Sprint(list(p).status, " ", list(p).header.Get("X-Error-Code")), "%.60q", p)
+		}
+		require.Equal(t, 400, restore(p).status, "%.60q", p)
+	}
+	require.Empty(t, store.Restores.IDs(h.store.Read()))
+	for _, p := range pathtest.Dots() {
+		require.Equal(t, 200, list(p).status, p)
+	}
+	require.Equal(t, 200, restore("..a").status)
+}
+
 // statusAndError returns the status and the error of an answer.
 func statusAndError(a answer) string { return fmt.Sprint(a.status, " ", a.json["error"]) }
 
@@ -325,22 +445,28 @@ func TestBackupPolicy(t *testing.T) {
 	path := "/volumes/" + volume + "/backup-policy"
 	h.refuse(404, "Backup policy not found", "GET", path, nil)
 	h.refuse(404, "Backup policy not found", "DELETE", path, nil)
-	h.refuse(400, "every: is required; keep: is required", "PUT", path, object{})
+	const one = "every: must be set, or cron: exactly one of the two"
+	h.refuse(400, "keep: is required; "+one, "PUT", path, object{})
+	h.refuse(400, one, "PUT", path, object{"keep": 1})
+	h.refuse(400, one, "PUT", path, object{"keep": 1, "every": "1h", "cron": "@daily"})
+	h.refuse(400, "timezone: must be beside cron", "PUT", path, object{"keep": 1, "every": "1h", "timezone": "UTC"})
+	h.refuse(400, "timezone: must be the name of an IANA time zone such as Europe/Berlin", "PUT", path, object{"keep": 1, "cron": "@daily", "timezone": "Mars"})
+	h.refuse(400, `cron: must be five fields such as "0 4 * * *", or a name such as @daily: unrecognized descriptor: @start`, "PUT", path, object{"keep": 1, "cron": "@start"})
 	h.refuse(400, "every: must be between 10s and 365d; keep: must be between 1 and 1000", "PUT", path, object{"every": "9s", "keep": 0})
 	p := h.must("PUT", path, object{"every": "6h", "keep": 8, "ignore": []string{"cache/"}}).json
 	require.Equal(t, "6h0m0s", p["every"])
 	require.Equal(t, p, h.must("GET", path, nil).json)
+	daily := h.must("PUT", path, object{"cron": "@daily", "keep": 8}).json
+	require.Equal(t, []any{"0s", "@daily", "UTC"}, []any{daily["every"], daily["cron"], daily["timezone"]})
+	require.Equal(t, daily, h.must("PUT", path, daily).json)
 	require.Equal(t, []any{}, h.must("PUT", path, object{"every": "10s", "keep": 1}).json["ignore"], "it is replaced as a whole")
 	h.must("PUT", path, p)
 	h.must("DELETE", path, nil)
 	h.refuse(404, "Backup policy not found", "GET", path, nil)
 	h.must("PUT", path, p)
 	h.must("DELETE", "/volumes/"+volume, nil)
-	require.NoError(t, h.store.View(func(tx *store.Tx) error {
-		_, err := intent.FindPolicy(tx, volume)
-		require.ErrorIs(t, err, v1.ErrPolicyNotFound, "it goes with its volume")
-		return nil
-	}))
+	_, err := intent.FindPolicy(h.store.Read(), volume)
+	require.ErrorIs(t, err, v1.ErrPolicyNotFound, "it goes with its volume")
 }
 
 func TestStoreContent(t *testing.T) {
@@ -360,10 +486,7 @@ func TestStoreContent(t *testing.T) {
 	restored, err := store.Open(dir, store.Options{})
 	require.NoError(t, err)
 	defer restored.Close()
-	require.NoError(t, restored.View(func(tx *store.Tx) error {
-		require.Equal(t, []string{volume}, store.Volumes.IDs(tx))
-		return nil
-	}))
+	require.Equal(t, []string{volume}, store.Volumes.IDs(restored.Read()))
 	token := h.mint(object{"scopes": []string{"read"}})
 	require.Equal(t, 403, h.do(request{method: "GET", path: "/store/content", token: token}).status)
 }
@@ -379,4 +502,21 @@ func TestDamagedRestoreKeepsNoBackup(t *testing.T) {
 	}))
 	require.Empty(t, h.must("GET", "/backups/"+id, nil).json["restores"])
 	h.must("DELETE", "/backups/"+id, nil)
+}
+
+// TestQuiesceTypesAsCommandDoes: the commands of a backup and of a policy need what the same commands
+// of a console need.
+func TestQuiesceTypesAsCommandDoes(t *testing.T) {
+	h := newHarness(t)
+	volume := h.volume()
+	h.container("mc", volume)
+	body := `{"every":"1h","keep":1,"quiesce":{"container":"mc","before":"save","after":"\u0003"}}`
+	for scopes, want := range map[string]int{"files console": 403, "files console power": 200} {
+		token := h.mint(object{"scopes": strings.Fields(scopes), "containers": []string{"mc"}})
+		put := h.do(request{method: "PUT", path: "/volumes/" + volume + "/backup-policy", body: body, token: token})
+		require.Equal(t, want, put.status, "%s: %s", scopes, put.raw)
+		post := h.do(request{method: "POST", path: "/volumes/" + volume + "/backups", token: token,
+			body: strings.Replace(body, `"every":"1h","keep":1,`, "", 1)})
+		require.Equal(t, want, post.status, "%s: %s", scopes, post.raw)
+	}
 }

@@ -2,14 +2,12 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
+	"berth/api/limit"
 	"berth/api/server/edge"
-	"berth/api/server/ws"
 	"berth/api/stream"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -21,6 +19,7 @@ type consoles struct {
 	hub       *stream.Hub
 	sessions  sessions
 	processes processes
+	history   *limit.Slots // see limit.Histories
 }
 
 type commandRequest struct {
@@ -32,7 +31,8 @@ func (s consoles) command(c *call, r commandRequest) (acceptedBody, error) {
 	if err != nil {
 		return acceptedBody{}, err
 	}
-	return acceptedBody{"Command sent", o.Meta.ID}, s.processes.Command(context.Background(), c.caller, o.Meta.ID, r.Command)
+	return acceptedBody{"Command sent", o.Meta.ID}, s.processes.command(context.Background(), c.caller, o.Meta.ID, r.Command,
+		c.checkIn(s.store))
 }
 
 // logs returns the handler for the history of one console; role is empty for the
@@ -47,8 +47,29 @@ func (s consoles) logs(role string) func(*call) error {
 		if err != nil {
 			return err
 		}
-		return s.sendLogs(c, o, q)
+		leave, err := c.enter(s.store, o.Meta.ID, s.history)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		x, err := s.read(o.Meta.ID, q)
+		if err != nil {
+			return err
+		}
+		logs := v1.Logs{Lines: []v1.LogLine{}, Line: x.Line.String(), Missing: x.Missing}
+		for _, l := range x.Lines {
+			logs.Lines = append(logs.Lines, v1.LogLine{Time: l.Time, Data: string(l.Data)})
+		}
+		return c.answer(logs, nil) // in the permit: the lines and their JSON are large
 	}
+}
+
+// read returns the lines that a query selects.
+func (s consoles) read(id string, q logsQuery) (stream.History, error) {
+	if q.behind {
+		return s.hub.ReadOn(id, q.Role, q.since, q.Tail)
+	}
+	return s.hub.ReadHistory(id, q.HistoryQuery)
 }
 
 // logsQuery selects console lines: the last ones, or those behind a cursor.
@@ -64,11 +85,11 @@ func logsQueryOf(c *call, role string) (q logsQuery, err error) {
 	if q.since, q.behind, err = lineQuery(c); err != nil {
 		return q, err
 	}
-	tail := ws.DefaultTail
+	tail := defaultTail
 	if q.behind {
-		tail = ws.MaxTail
+		tail = maxTail
 	}
-	if q.Tail, err = edge.QueryInt(c.Ctx, "tail", tail, ws.MaxTail); err != nil {
+	if q.Tail, err = edge.QueryInt(c.Ctx, "tail", tail, maxTail); err != nil {
 		return q, err
 	}
 	if q.Since, err = q.time(c, "since"); err != nil {
@@ -123,89 +144,8 @@ func (s consoles) stats(c *call) (v1.Stats, error) {
 	if err != nil {
 		return v1.Stats{}, err
 	}
-	return s.processes.Stats(context.Background(), o.Meta.ID)
+	return s.processes.stats(context.Background(), o.Meta.ID)
 }
-
-// logsBody is an answer's body with console lines: of {"lines": [...], "line": ...}, or as they were
-// printed. It reads the journal as fast as the client receives.
-type logsBody struct {
-	history *stream.History
-	format  stream.Format
-	cancel  context.CancelFunc
-	ctx     context.Context // the body outlives its handler; Read has no context
-	done    func()          // ends the session
-	piece   []byte
-	left    []byte // the unread part of piece
-
-	begun, ended bool // of piece
-}
-
-// Read reads the next bytes of the body.
-func (b *logsBody) Read(p []byte) (int, error) {
-	for len(b.left) == 0 {
-		if b.ended {
-			return 0, io.EOF
-		}
-		if err := b.next(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, b.left)
-	b.left = b.left[n:]
-	return n, nil
-}
-
-// next reads the next piece.
-func (b *logsBody) next() (err error) {
-	b.piece = b.piece[:0]
-	if !b.begun && b.format == stream.AsLines {
-		b.piece = append(b.piece, `{"lines":[`...)
-	}
-	b.begun = true
-	before := len(b.piece)
-	if b.piece, err = b.history.Next(b.ctx, b.piece, b.format); err != nil {
-		return err
-	}
-	if b.ended = len(b.piece) == before; b.ended && b.format == stream.AsLines {
-		b.piece = b.appendEnd(b.piece)
-	}
-	b.left = b.piece
-	return nil
-}
-
-func (b *logsBody) appendEnd(to []byte) []byte {
-	to = fmt.Appendf(to, `],"line":%q`, b.history.Line())
-	if text := b.history.Missing(); text != "" {
-		to = fmt.Appendf(to, `,"missing":%q`, text)
-	}
-	return append(to, '}')
-}
-
-// Close ends the history and its session.
-func (b *logsBody) Close() error {
-	b.cancel()
-	b.history.Close()
-	b.done()
-	return nil
-}
-
-// sendLogs answers with lines of a container's console.
-func (s consoles) sendLogs(c *call, o v1.Container, q logsQuery) error {
-	body, err := s.openLogs(c, o, stream.AsLines, ws.HistoryTime, func(ctx context.Context) (*stream.History, error) {
-		if q.behind {
-			return s.hub.ReadOn(ctx, o.Meta.ID, q.Role, q.since, q.Tail)
-		}
-		return s.hub.ReadHistory(ctx, o.Meta.ID, q.HistoryQuery)
-	})
-	if err != nil {
-		return err
-	}
-	edge.SendStream(c.Ctx, body)
-	return nil
-}
-
-// contentTime bounds the download of a console.
-const contentTime = time.Hour
 
 // content answers with all lines of a container that are kept.
 func (s consoles) content(c *call) error {
@@ -213,31 +153,19 @@ func (s consoles) content(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.openLogs(c, o, stream.AsPlain, contentTime, func(ctx context.Context) (*stream.History, error) {
-		return s.hub.ReadAll(ctx, o.Meta.ID)
-	})
+	done, err := s.sessions.beginDownload(c, onContainer(o.Meta))
 	if err != nil {
 		return err
 	}
-	edge.SendText(c.Ctx, body, o.Meta.ID+".log")
-	return nil
-}
-
-// openLogs begins the session of an answer with console lines, and opens them.
-func (s consoles) openLogs(c *call, o v1.Container, f stream.Format, limit time.Duration, open func(context.Context) (*stream.History, error)) (*logsBody, error) {
-	done, err := s.sessions.beginDownload(c, onContainer(o.Meta))
-	if err != nil {
-		return nil, err
-	}
-	waiting, stop := edge.Context(c.Ctx)
+	ctx, stop := edge.Context(c.Ctx)
 	defer stop()
-	waiting, stopWaiting := context.WithTimeout(waiting, ws.HistoryWait)
-	defer stopWaiting()
-	history, err := open(waiting)
+	ctx, cancel := context.WithTimeout(ctx, historyWait)
+	defer cancel()
+	content, err := s.hub.ReadAll(ctx, o.Meta.ID)
 	if err != nil {
 		done()
-		return nil, err
+		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	return &logsBody{history: history, format: f, ctx: ctx, cancel: cancel, done: done}, nil
+	edge.SendText(c.Ctx, content, o.Meta.ID+".log", func() { content.Close(); done() })
+	return nil
 }

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -162,4 +164,29 @@ func TestCommandsOfATerminal(t *testing.T) {
 		got := h.do(request{method: "POST", path: "/containers/mc/command", body: `{"command": "\u0003"}`, token: token})
 		require.Equal(t, want, got.status, scopes)
 	}
+}
+
+// TestQueuedCommandOfRevokedToken: a command that waits is not typed after its token was revoked.
+func TestQueuedCommandOfRevokedToken(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	slots := h.server.handlers.consoles.processes.commands
+	var leaves []func()
+	for range limit.Commands().Tenant {
+		leave, err := slots.Enter(t.Context(), limit.Claim{Tenant: "mc"})
+		require.NoError(t, err)
+		leaves = append(leaves, leave)
+	}
+	token := h.mint(object{"scopes": []string{"console"}, "containers": []string{"mc"}})
+	got := make(chan answer, 1)
+	go func() {
+		got <- h.do(request{method: "POST", path: "/containers/mc/command", body: `{"command":"op me"}`, token: token})
+	}()
+	require.Eventually(t, func() bool { return slots.Waiting() == 1 }, time.Minute, time.Millisecond)
+	h.must("DELETE", "/auth/tokens/"+v1.Secret(token).Fingerprint(), nil)
+	for _, leave := range leaves {
+		leave()
+	}
+	require.Equal(t, 401, (<-got).status)
+	require.Empty(t, h.console.all())
 }

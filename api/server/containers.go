@@ -48,35 +48,35 @@ func (c *call) findContainer(db *store.Store) (o v1.Container, err error) {
 	if err != nil {
 		return o, err
 	}
-	err = db.View(func(tx *store.Tx) (err error) {
-		o, err = intent.FindContainer(tx, id)
-		return err
-	})
-	return o, err
+	return intent.FindContainer(db.Read(), id)
 }
 
 func (s containers) view(o v1.Container) v1.ContainerView {
-	return v1.ViewOf(o, volumePath(s.settings, o.Spec.VolumeID), conditionsOf(o, s.engine))
+	volume, _ := store.Volumes.Get(s.store.Read(), o.Spec.VolumeID)
+	return v1.ViewOf(o, volumePath(s.settings, o.Spec.VolumeID, volume.Spec.Storage), conditionsOf(o, s.engine))
 }
 
 // etag returns the ETag of a container: its quoted revision.
 func etag(o v1.Container) string { return strconv.Quote(strconv.FormatUint(o.Meta.Revision, 10)) }
 
-// get answers with a container, or with ?view=spec only with what a client may declare again.
+// get answers with a container.
 func (s containers) get(c *call) (any, error) {
-	view := c.Query("view")
-	if view != "" && view != "spec" {
-		return nil, v1.Errorf(v1.InvalidRequest, "view: must be spec")
-	}
 	o, err := c.findContainer(s.store)
 	if err != nil {
 		return nil, err
 	}
 	c.Set(fiber.HeaderETag, etag(o))
-	if view == "spec" {
-		return v1.Declared(o), nil
-	}
 	return s.view(o), nil
+}
+
+// spec answers with the specification of a container, as apply takes it.
+func (s containers) spec(c *call) (any, error) {
+	o, err := c.findContainer(s.store)
+	if err != nil {
+		return nil, err
+	}
+	c.Set(fiber.HeaderETag, etag(o))
+	return v1.Declared(o), nil
 }
 
 type containersBody[V any] struct {
@@ -100,17 +100,15 @@ func (s containers) list(c *call) (any, error) {
 		return nil, err
 	}
 	var body containersBody[v1.ContainerSummary]
-	err = s.store.View(func(tx *store.Tx) error {
-		body.Containers, body.Continue = listShown(page, store.Containers.After(tx, page.after), func(o v1.Container) (v1.ContainerSummary, bool) {
-			if !c.caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
-				return v1.ContainerSummary{}, false
-			}
-			return v1.SummaryOf(o), true
-		})
-		return nil
+	found := store.Containers.After(s.store.Read(), page.after)
+	body.Containers, body.Continue = listShown(page, found, func(o v1.Container) (v1.ContainerSummary, bool) {
+		if !c.caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
+			return v1.ContainerSummary{}, false
+		}
+		return v1.SummaryOf(o), true
 	})
-	if err != nil || !measured {
-		return body, err
+	if !measured {
+		return body, nil
 	}
 	return s.measure(body), nil
 }
@@ -214,7 +212,11 @@ func (s containers) delete(c *call) (messageBody, error) {
 	if err != nil {
 		return messageBody{}, err
 	}
-	return messageBody{"Container deletion initiated"}, intent.DeleteContainer(c.writer(s.store), id, volume)
+	remove := intent.DeleteContainer
+	if volume {
+		remove = intent.DeleteContainerAndVolume
+	}
+	return messageBody{"Container deletion initiated"}, remove(c.writer(s.store), id)
 }
 
 // purgeWait bounds how long a failed creation waits for its record to be removed.
@@ -250,7 +252,7 @@ func (s containers) create(c *call, r v1.ContainerView) (createdBody, error) {
 // most reconcile.create_wait. If the image does not exist it removes the container
 // and returns v1.ErrImageNotFound. If the result is not known in time the creation
 // continues.
-func (s containers) imageVerdict(w store.Writer, id string) error {
+func (s containers) imageVerdict(w *store.Request, id string) error {
 	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
 	waiting, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -259,7 +261,10 @@ func (s containers) imageVerdict(w store.Writer, id string) error {
 	if err != nil || verdict.Status != v1.False || verdict.Reason != v1.ReasonImageNotFound {
 		return nil
 	}
+	success := w.Success
+	w.Success = edge.Status(v1.ErrImageNotFound)
 	if taken, err := intent.TakeBackContainer(w, o); err != nil || !taken {
+		w.Success = success
 		return err
 	}
 	going, cancel := context.WithTimeout(context.Background(), purgeWait)
@@ -281,7 +286,7 @@ func (s containers) checkApply(c *call, r *v1.ContainerView) error {
 	if r.InternalID != "" && r.InternalID != id {
 		c.faults.Add("internal_id", "must equal the id in the URL")
 	}
-	_, err := edge.QueryBool(c.Ctx, "dry_run")
+	_, err := applyOptions(c)
 	if err == nil && !c.faults.Any() { // ApplyContainer checks it
 		return nil
 	}
@@ -297,15 +302,30 @@ func refused(f v1.FieldErrors, err error) error {
 	return err
 }
 
+func applyOptions(c *call) (o intent.ApplyOptions, err error) {
+	o.IfMatch = c.Get(fiber.HeaderIfMatch)
+	o.DryRun, err = edge.QueryBool(c.Ctx, "dry_run")
+	switch c.Query("apply") {
+	case "", "now":
+	case "next-start":
+		o.NextStart = true
+	default:
+		err = v1.Errorf(v1.InvalidRequest, "apply: must be now or next-start")
+	}
+	return o, err
+}
+
 // apply creates or updates a container as the body describes it.
 func (s containers) apply(c *call, r v1.ContainerView) (any, error) {
-	dryRun, _ := edge.QueryBool(c.Ctx, "dry_run") // checkApply found no error
-	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
+	o, err := applyOptions(c)
+	if err != nil {
+		return nil, err
+	}
 	done, err := intent.ApplyContainer(c.writer(s.store), s.policy(), c.Params("id"), r.ContainerSpec, o)
 	switch {
 	case err != nil:
 		return nil, err
-	case dryRun:
+	case o.DryRun:
 		return v1.Changes{Changed: done.Changed(), Actions: append([]v1.Action{}, done.Actions...)}, nil
 	}
 	after, err := c.findContainer(s.store)
@@ -319,8 +339,10 @@ func (s containers) apply(c *call, r v1.ContainerView) (any, error) {
 
 // policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
-	docker, node := s.settings.Current().Docker, s.node()
-	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot,
+	c, node := s.settings.Current(), s.node()
+	docker, place := c.Docker, v1.PlacementPolicy{Allowed: c.Kubernetes.AllowedPlacement, Default: c.Kubernetes.DefaultPlacement}
+	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)),
+		ReadOnlyRoot: docker.ReadOnlyRoot, Placement: place,
 		CheckMount: s.mounts, CPUs: node.CPUs, Engine: node.Engine.Name, Lacks: node.Engine.Lacks}
 }
 

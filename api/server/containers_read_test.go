@@ -19,13 +19,10 @@ func reference(h *harness) (list string, each map[string]string) {
 		Containers []v1.ContainerSummary `json:"containers"`
 	}{[]v1.ContainerSummary{}}
 	each = map[string]string{}
-	require.NoError(h.t, h.store.View(func(tx *store.Tx) error {
-		for _, o := range store.Containers.List(tx) {
-			body.Containers = append(body.Containers, v1.SummaryOf(o))
-			each[o.Meta.ID] = encoded(h, h.server.handlers.containers.view(o))
-		}
-		return nil
-	}))
+	for _, o := range store.Containers.List(h.store.Read()) {
+		body.Containers = append(body.Containers, v1.SummaryOf(o))
+		each[o.Meta.ID] = encoded(h, h.server.handlers.containers.view(o))
+	}
 	return encoded(h, body), each
 }
 

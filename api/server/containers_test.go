@@ -163,6 +163,6 @@ func TestStateSinceRequest(t *testing.T) {
 		}))
 	}))
 	require.WithinDuration(t, at, since("1970-01-01T00:02:40Z"), 0)
-	require.NoError(t, intent.DeleteContainer(h.store, "mc", false))
+	require.NoError(t, intent.DeleteContainer(h.store, "mc"))
 	require.WithinDuration(t, time.Now(), since(nil), time.Minute)
 }

@@ -45,7 +45,7 @@ func TestPreflight(t *testing.T) {
 		require.Equal(t, "Origin", a.header.Get("Vary"))
 		require.Empty(t, a.header.Values("Access-Control-Allow-Credentials"))
 		allowed := strings.Split(a.header.Get("Access-Control-Allow-Headers"), ", ")
-		require.ElementsMatch(t, []string{"Authorization", "Accept", "Content-Type", "Range", "If-Match", "Idempotency-Key", "X-Berth-Actor"}, allowed)
+		require.ElementsMatch(t, []string{"Authorization", "Accept", "Content-Type", "Range", "If-Match", "If-None-Match", "Idempotency-Key", "X-Berth-Actor"}, allowed)
 	}
 	for name, header := range map[string]http.Header{
 		"no preflight":   from(panel),

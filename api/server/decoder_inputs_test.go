@@ -107,6 +107,7 @@ var specs = withAllFields(append([]field{
 	{"env", "an object", false, map[string]string{`{"":"x"}`: "must have names that are not empty and hold no NUL"}},
 	{"env.K", "a string", false, map[string]string{`"\u0000"`: badNUL}},
 	{"cpuset", "a string", false, map[string]string{`"x"`: "must be a list of cpus such as 0-2,4"}},
+	{"install_user", "a string", false, map[string]string{`"a b"`: "must be a name or number, or user:group"}},
 	{"user", "a string", false, map[string]string{`"a b"`: "must be a name or number, or user:group"}},
 	{"workdir", "a string", false, map[string]string{`"a"`: "must be an absolute path", `"/a/../b"`: "must be an absolute path"}},
 	{"hostname", "a string", false, map[string]string{`"a_b"`: badHostname, text(64): badHostname}},
@@ -119,7 +120,14 @@ var specs = withAllFields(append([]field{
 	{path: "config_files[0]", kind: "an object"},
 	{"config_files[0].path", "a string", true, map[string]string{`"../x"`: badConfigPath, `"."`: badConfigPath}},
 	{"config_files[0].format", "a string", true, map[string]string{`"toml"`: "must be one of properties, ini, yaml, json, xml, text"}},
-	{"config_files[0].set", "an object", true, map[string]string{`{}`: "must have 1 to 500 keys", `{"": "x"}`: "must have keys of 1 to 1024 bytes without NUL and line breaks"}},
+	{"config_files[0].set", "an object", false, map[string]string{`{"": "x"}`: "must be a key of 1 to 1024 bytes without NUL and line breaks"}},
+	{path: "config_files[0].edits", kind: "an array"},
+	{path: "config_files[0].edits[0]", kind: "an object"},
+	{"config_files[0].edits[0].key", "a string", true, map[string]string{`""`: "must be a key of 1 to 1024 bytes without NUL and line breaks"}},
+	{"config_files[0].edits[0].value", "a string", true, map[string]string{`"a\nb"`: "must be one line"}},
+	{"config_files[0].edits[0].if", "a string", false, map[string]string{`"regex:("`: "must be an RE2 expression: missing closing ): `(`"}},
+	{path: "config_files[0].append", kind: "true or false"},
+	{path: "config_files[0].create", kind: "true or false"},
 	{path: "mounts[0]", kind: "an object"},
 	{"mounts[0].source", "a string", false, map[string]string{`"a"`: "must be an absolute path", `"/etc"`: "must be below a directory of docker.allowed_mounts"}},
 	{"mounts[0].target", "a string", false, map[string]string{`"/"`: "must be an absolute path other than /", `"/home/container"`: "is mounted twice"}},
@@ -139,7 +147,7 @@ const (
 
 	goodPort = `{"ip":"127.0.0.1","port":2000,"protocol":"tcp"}`
 	goodSpec = `"image":"i","volume_id":"{volume}","ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}],"mounts":[{"source":"/srv/x","target":"/x"}],` +
-		`"config_files":[{"path":"a.ini","format":"ini","set":{"a.b":"c"}}]`
+		`"config_files":[{"path":"a.ini","format":"ini","set":{"a.b":"c"},"edits":[{"key":"a.c","value":"d"}]}]`
 )
 
 // withAllFields returns rows, and one for each other field of a container's spec.
@@ -175,7 +183,7 @@ var inputs = []input{
 			`"-1h"`: "must be at least 1s", `"999ms"`: "must be at least 1s", `"31d"`: "must be at most 720h0m0s (authorization.max_ttl)", `"721h"`: "must be at most 720h0m0s (authorization.max_ttl)"}},
 		{path: "remove_on_use", kind: "true or false"},
 		{"scopes", "an array", false, map[string]string{`[]`: "must name at least one scope"}},
-		{"scopes[0]", "a string", false, map[string]string{`"root"`: "must be one of read, power, console, files, network, admin", `""`: "must be one of read, power, console, files, network, admin"}},
+		{"scopes[0]", "a string", false, map[string]string{`"root"`: "must be one of read, power, console, files, network, admin, arrive", `""`: "must be one of read, power, console, files, network, admin, arrive"}},
 		{"containers", "an array", false, map[string]string{`[]`: "must name at least one container"}},
 		{"containers[0]", "a string", false, map[string]string{`""`: required, `"a b"`: badID}},
 	}},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"time"
 
@@ -60,12 +61,17 @@ type FileReader interface {
 	// Open opens a regular file and nothing else.
 	Open(ctx context.Context, volume, path string) (*os.File, error)
 	Search(ctx context.Context, volume, path, query string) (v1.SearchResult, error)
+	// Types returns the media types of files; empty where none is known. It is bounded.
+	Types(ctx context.Context, volume string, paths []string) ([]string, error)
+	// Archive opens a folder as an archive, which outlives ctx.
+	Archive(ctx context.Context, volume string, t v1.Tree) (v1.ArchiveStream, error)
 }
 
 // FileWriter changes the files of volumes.
 type FileWriter interface {
-	// Write replaces a file by content, atomically and durably.
-	Write(ctx context.Context, volume, path string, content io.Reader) error
+	// Write replaces a file by content, atomically and durably, if check allows it, and
+	// describes the new file. See volume.Manager.
+	Write(ctx context.Context, volume, path string, content io.Reader, check func(old fs.FileInfo) error) (fs.FileInfo, error)
 	Mkdir(ctx context.Context, volume, path string) error
 	Copy(ctx context.Context, volume, source, destination string) error
 	Rename(ctx context.Context, volume, source, destination string) error
@@ -73,11 +79,25 @@ type FileWriter interface {
 	Chmod(ctx context.Context, volume, path string, mode fs.FileMode) error
 }
 
-// Archiver creates and extracts archives in volumes. Both operations stop when ctx
+// Archiver creates and extracts archives in volumes. The operations stop when ctx
 // ends, and remove their partial results.
 type Archiver interface {
 	Compress(ctx context.Context, volume string, c v1.Compression) (v1.Archive, error)
 	Decompress(ctx context.Context, volume string, d v1.Decompression) (v1.Extraction, error)
+	// Extract is Decompress for an archive that arrives.
+	Extract(ctx context.Context, volume string, archive io.Reader, d v1.Decompression) (v1.Extraction, error)
+}
+
+// Trees receives the volumes of containers that arrive from other nodes.
+type Trees interface {
+	// Tree writes the listing of a volume.
+	Tree(ctx context.Context, volume string, w io.Writer) (v1.TreeSum, error)
+	// Receive changes a volume as the sender's stream says. It may grow to most bytes.
+	Receive(ctx context.Context, volume string, r io.Reader, most int64) error
+	// Alone calls do while no other call for a volume receives. It returns v1.ErrVolumeRestoring while another one does.
+	Alone(ctx context.Context, volume string, do func() error) error
+	// Verified calls commit if the volume has a digest. Nothing changes it meanwhile.
+	Verified(ctx context.Context, volume, digest string, commit func() error) error
 }
 
 // Files reads and changes the content of volumes.
@@ -87,13 +107,22 @@ type Files interface {
 	Archiver
 }
 
-// Archives opens the archives of backups.
+// Archives opens the archives of backups, and receives those of other nodes.
 type Archives interface {
 	// Has reports whether a target is configured.
 	Has(target v1.Target) bool
 	// Fetch returns the file of an archive on this host, or a URL from which clients
 	// download it under a name. It returns v1.ErrBackupNotFound if there is no archive.
 	Fetch(ctx context.Context, target v1.Target, key, name string) (file *os.File, url string, err error)
+	// List returns the entries of a folder of a completed backup. It reads the archive up to the end of the folder.
+	List(ctx context.Context, b v1.Backup, folder string) ([]v1.FileEntry, error)
+	// Room returns v1.ErrDiskFull if the host has no space for so many bytes of files and of archives that arrive.
+	Room(files, archives int64) error
+	// Receive stores the archive of a backup that arrives, or finds it in the bucket. If it is another one, the error has
+	// the code v1.InvalidArchive, and if the bucket does not have it, v1.BackupNotFound.
+	Receive(ctx context.Context, b v1.ArrivalBackup, archive io.Reader) error
+	// Arrived reports whether Receive has stored an archive on this host.
+	Arrived(b v1.ArrivalBackup) bool
 }
 
 // Deps are the dependencies and settings of a Server. What a comment does not make optional is required
@@ -104,10 +133,12 @@ type Deps struct {
 	Hub        *stream.Hub
 	Files      Files
 	Archives   Archives
+	Trees      Trees
 	Console    Console
 	Stats      Stats
 	Engine     func() EngineHealth
 	CheckMount func(source string) string // see intent.Policy; may be nil
+	OwnAddress func(netip.Addr) bool      // reports whether an address is one of this host; nil: none is
 	Node       func() v1.Node             // what the daemon has observed of its host
 	Ready      func() []string            // reasons why the daemon is not ready; empty if it is
 	Registerer prometheus.Registerer

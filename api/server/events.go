@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -23,7 +21,7 @@ const (
 )
 
 // eventKinds are the kinds of stored transitions.
-var eventKinds = []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
+var eventKinds = []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull, v1.EventSchedule, v1.EventTransfer}
 
 // events holds the handler for stored transitions.
 type events struct {
@@ -103,28 +101,18 @@ func (s events) permit(c *call, since uint64) (leave func(), err error) {
 	caller := c.caller
 	filtered := c.Query("type") != "" || caller.Restricted()
 	if !filtered && c.Query("container")+c.Query("volume") != "" {
-		filtered, err = s.far(since)
+		filtered = s.far(since)
 	}
-	if !filtered || err != nil {
-		return func() {}, err
+	if !filtered {
+		return func() {}, nil
 	}
-	ctx, cancel := edge.Context(c.Ctx)
-	defer cancel()
-	leave, err = enter(ctx, caller, caller.Root(), s.scans)
-	if errors.Is(err, context.Canceled) {
-		err = edge.ErrUnavailable // the client is gone, or the server shuts down
-	}
-	return leave, err
+	return c.enter(s.store, caller.Root(), s.scans)
 }
 
 // far reports whether more transitions were stored after since than an answer has.
-func (s events) far(since uint64) (far bool, err error) {
-	err = s.store.View(func(tx *store.Tx) error {
-		oldest, newest := tx.EventBounds()
-		far = max(since, oldest-1)+maxEvents < newest
-		return nil
-	})
-	return far, err
+func (s events) far(since uint64) bool {
+	oldest, newest := s.store.Read().EventBounds()
+	return max(since, oldest-1)+maxEvents < newest
 }
 
 // eventFilter returns whether a transition matches a request: its caller may see it, and

@@ -159,7 +159,7 @@ func TestScansAreLimited(t *testing.T) {
 			})
 		}
 	}
-	require.Eventually(t, func() bool { return scans.Waiting() == 2*limit.Scans().Wait }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return scans.Waiting() == 2*limit.Scans().Wait }, time.Minute, time.Millisecond)
 	h.must("GET", "/events", nil)
 	h.must("GET", "/events?container=mc", nil)
 	for _, r := range []request{{method: "GET", path: "/events", token: token}, {method: "GET", path: "/events?type=event"}} {
@@ -197,6 +197,6 @@ func TestEventFilters(t *testing.T) {
 	require.Equal(t, []float64{1, 2}, seqs("volume="+volume))
 	require.Equal(t, []float64{1, 2}, seqs("volume="+volume[:8]))
 	require.Empty(t, seqs("container=nobody"))
-	h.refuse(400, "type: must be one of event, daemon_message, backup, restore, pull", "GET", "/events?type=x", nil)
+	h.refuse(400, "type: must be one of event, daemon_message, backup, restore, pull, schedule, transfer", "GET", "/events?type=x", nil)
 	h.refuse(404, "Volume not found", "GET", "/events?volume=00000000", nil)
 }

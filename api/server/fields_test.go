@@ -21,7 +21,7 @@ import (
 func fullContainer(volume string) object {
 	return object{
 		"image": "games.example/survival:1", "volume_id": volume, "startup_command": "run", "start_pattern": "^Done",
-		"pull_policy": "always", "timezone": "Europe/Berlin", "read_only_root": true, "install_mount": "/mnt/server", "install_entrypoint": "bash",
+		"pull_policy": "always", "timezone": "Europe/Berlin", "read_only_root": true, "install_mount": "/mnt/server", "install_entrypoint": "bash", "install_user": "root",
 		"install_script": "true", "install_image": "games.example/installer:1", "install_timeout": "10m0s", "start_timeout": "5m0s",
 		"ports":  []any{map[string]any{"ip": "127.0.0.1", "port": 1000.0, "protocol": "tcp", "container_port": 25565.0}},
 		"limits": map[string]any{"memory": 1e9, "cpu": 1.5, "swap": 1e8, "pids": 100.0, "disk": 1e10, "io_weight": 100.0, "oom_kill": false},
@@ -34,7 +34,7 @@ func fullContainer(volume string) object {
 }
 
 // TestContainerFieldsComeBack creates a container with a value in each field: GET returns it as
-// it was sent, and ?view=spec returns a request that changes nothing.
+// it was sent, and GET …/spec returns a request that changes nothing.
 func TestContainerFieldsComeBack(t *testing.T) {
 	h := newHarness(t)
 	h.settings.change(func(c *v1.Config) {
@@ -51,7 +51,7 @@ func TestContainerFieldsComeBack(t *testing.T) {
 		require.Equal(t, value, got[name], name)
 	}
 	require.NotContains(t, got, "install_script", "it may hold secrets")
-	declared := h.must("GET", "/containers/mc?view=spec", nil)
+	declared := h.must("GET", "/containers/mc/spec", nil)
 	for name, value := range sent {
 		require.Equal(t, value, declared.json[name], name)
 	}
@@ -59,7 +59,7 @@ func TestContainerFieldsComeBack(t *testing.T) {
 	for _, body := range []object{declared.json, got} {
 		require.Equal(t, object{"changed": false, "actions": []any{}}, h.must("PUT", "/containers/mc?dry_run=true", body).json)
 	}
-	h.refuse(400, "view: must be spec", "GET", "/containers/mc?view=x", nil)
+	h.refuse(404, "Container not found", "GET", "/containers/other/spec", nil)
 	for _, name := range []string{"install", "run", "kill_run", "requested_by"} {
 		require.NotContains(t, got, name)
 		h.refuse(400, name+": unknown field", "PUT", "/containers/mc", object{"image": "i", "volume_id": sent["volume_id"], name: 1})
@@ -224,7 +224,7 @@ func insert(m map[string]any, parts []string) {
 // TestVolumeFieldsAreEverywhere is TestContainerFieldsAreEverywhere for volumes.
 func TestVolumeFieldsAreEverywhere(t *testing.T) {
 	h := newHarness(t)
-	sent := object{"size_limit": 1e9, "name": "survival", "labels": object{"customer": "42"}}
+	sent := object{"size_limit": 1e9, "storage": "fast", "name": "survival", "labels": object{"customer": "42"}}
 	id := h.must("POST", "/volumes", sent).json["volume_id"].(string)
 	kind := reflect.TypeFor[v1.VolumeSpec]()
 	requireFields(t, kind, []place{
@@ -236,13 +236,15 @@ func TestVolumeFieldsAreEverywhere(t *testing.T) {
 }
 
 // tokenFields are the fields of a token that a request sets, by the name in the request.
-var tokenFields = map[string]string{"name": "name", "ttl": "expires_at", "remove_on_use": "remove_on_use", "scopes": "scopes", "containers": "containers", "ssh_keys": "ssh_keys"}
+var tokenFields = map[string]string{"name": "name", "ttl": "expires_at", "remove_on_use": "remove_on_use", "scopes": "scopes", "containers": "containers", "ssh_keys": "ssh_keys",
+	"on_behalf_of": "on_behalf_of", "address": "address"}
 
 // TestTokenFieldsAreReturned sets each field of a request for a token.
 func TestTokenFieldsAreReturned(t *testing.T) {
 	h := newHarness(t)
 	h.container("mc", h.volume())
 	sent := object{"name": "panel", "ttl": "5m", "remove_on_use": true, "scopes": []string{"read"}, "containers": []string{"mc"},
+		"on_behalf_of": "alice", "address": "192.0.2.7",
 		"ssh_keys": []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1Jq3kV0b9Y2Hq0kq0yVQ9n1N1jT8w3m4l5Z6c7d8e9"}}
 	h.must("POST", "/auth/tokens", sent)
 	schema := openapitest.Document(t).Paths.Value("/auth/tokens").Post.RequestBody.Value.Content.Get("application/json").Schema

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"strconv"
 
-	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -21,7 +20,8 @@ type movedBody struct {
 }
 
 // onPath runs an operation on one path and answers with message.
-func (s files) onPath(c *call, rule v1.PathRule, path, message string, do func(ctx context.Context, f Files, id string) error) (pathBody, error) {
+func (s files) onPath(c *call, rule v1.PathRule, path, message string,
+	do func(ctx context.Context, f Files, id string) error) (pathBody, error) {
 	c.nameFile(path)
 	if err := checkPaths(rule, path); err != nil {
 		return pathBody{}, err
@@ -53,24 +53,22 @@ func (s files) delete(c *call) (pathBody, error) {
 type chmodRequest struct {
 	Path string `json:"path" api:"required"`
 	Mode string `json:"mode" api:"required"`
-}
 
-func (r chmodRequest) mode() (fs.FileMode, bool) {
-	mode, err := strconv.ParseUint(r.Mode, 8, 32)
-	return fs.FileMode(mode), err == nil && mode <= 0o777
+	mode fs.FileMode // that checkMode has found in Mode
 }
 
 func (s files) checkMode(c *call, r *chmodRequest) error {
-	if _, valid := r.mode(); !valid && !c.faults.Any() {
+	mode, err := strconv.ParseUint(r.Mode, 8, 32)
+	if (err != nil || mode > 0o777) && !c.faults.Any() {
 		c.faults.Add("mode", "must be an octal number up to 0777, as a string")
 	}
+	r.mode = fs.FileMode(mode)
 	return nil
 }
 
 func (s files) chmod(c *call, r chmodRequest) (pathBody, error) {
-	mode, _ := r.mode() // checkMode found no error
 	return s.onPath(c, v1.DotsInNames, r.Path, "Mode changed successfully", func(ctx context.Context, f Files, id string) error {
-		return f.Chmod(ctx, id, r.Path, mode)
+		return f.Chmod(ctx, id, r.Path, r.mode)
 	})
 }
 
@@ -79,21 +77,27 @@ type moveRequest struct {
 	Destination string `json:"destination" api:"required"`
 }
 
-// move runs an operation from one path to another and answers with message.
-func (s files) move(c *call, rule v1.PathRule, r moveRequest, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) (movedBody, error) {
+// check checks the paths, which are those of the audit entry.
+func (r moveRequest) check(c *call, rule v1.PathRule) error {
 	c.nameFile(r.Source, r.Destination)
-	if err := checkPaths(rule, r.Source, r.Destination); err != nil {
-		return movedBody{}, err
-	}
-	return movedBody{message, r.Source, r.Destination}, s.onVolume(c, l, func(ctx context.Context, f Files, id string) error {
-		return do(f)(ctx, id, r.Source, r.Destination)
-	})
+	return checkPaths(rule, r.Source, r.Destination)
 }
 
 func (s files) copy(c *call, r moveRequest) (movedBody, error) {
-	return s.move(c, v1.NoDots, r, s.permits.walks, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
+	if err := r.check(c, v1.NoDots); err != nil {
+		return movedBody{}, err
+	}
+	return movedBody{"Copied successfully", r.Source, r.Destination},
+		s.onVolume(c, s.permits.walks, func(ctx context.Context, f Files, id string) error {
+			return f.Copy(ctx, id, r.Source, r.Destination)
+		})
 }
 
 func (s files) rename(c *call, r moveRequest) (movedBody, error) {
-	return s.move(c, v1.DotsInNames, r, nil, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
+	if err := r.check(c, v1.DotsInNames); err != nil {
+		return movedBody{}, err
+	}
+	return movedBody{"Renamed successfully", r.Source, r.Destination}, s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
+		return f.Rename(ctx, id, r.Source, r.Destination)
+	})
 }

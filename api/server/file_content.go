@@ -44,8 +44,8 @@ func (s files) write(c *call) error {
 
 // upload writes the body of a request, of any size, to a file in constant memory.
 func (s files) upload(c *call) error {
-	if c.Get(fiber.HeaderContentEncoding) != "" {
-		return edge.ErrMediaType
+	if err := checkContent(c); err != nil {
+		return err
 	}
 	name, err := pathQuery(c)
 	if err != nil {
@@ -54,17 +54,29 @@ func (s files) upload(c *call) error {
 	if err := checkNewFile(name); err != nil {
 		return err
 	}
-	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file
-		return v1.Errorf(v1.InvalidRequest, "Content-Range: must be absent: a file is uploaded whole")
-	}
 	return s.put(c, name, edge.Upload(c.Ctx))
 }
 
-// put replaces a file by content.
+// checkContent refuses a request whose body is not a whole content as it is.
+func checkContent(c *call) error {
+	if c.Get(fiber.HeaderContentEncoding) != "" {
+		return edge.ErrMediaType
+	}
+	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file
+		return v1.Errorf(v1.InvalidRequest, "Content-Range: must be absent: a file is uploaded whole")
+	}
+	return edge.CheckNoForm(c.Ctx)
+}
+
+// put replaces a file by content, if the preconditions of the request hold.
 func (s files) put(c *call, path string, content io.Reader) error {
 	c.nameFile(path)
 	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
-		return f.Write(ctx, id, path, content)
+		written, err := f.Write(ctx, id, path, content, edge.Preconditions(c.Ctx))
+		if err == nil {
+			c.Set(fiber.HeaderETag, v1.FileTag(written))
+		}
+		return err
 	})
 	return c.answer(pathBody{"File written successfully", path}, err)
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +28,7 @@ func TestDownload(t *testing.T) {
 	a := h.download(nil, name)
 	require.Equal(t, "200 0123456789", fmt.Sprint(a.status, " ", a.raw))
 	require.Equal(t, "application/octet-stream", a.header.Get("Content-Type"))
-	require.Equal(t, "attachment; filename*=utf-8''%C3%BCn%C3%AF%20%22x%22.log", a.header.Get("Content-Disposition"))
+	require.Equal(t, "attachment; filename=\"_n_ \\\"x\\\".log\"; filename*=utf-8''%C3%BCn%C3%AF%20%22x%22.log", a.header.Get("Content-Disposition"))
 	require.Equal(t, "bytes", a.header.Get("Accept-Ranges"))
 	tag := a.header.Get("ETag")
 	require.NotEmpty(t, tag)
@@ -90,6 +92,112 @@ func TestUpload(t *testing.T) {
 	h.manager.SetLimit(h.id, 1, v1.Usage{})
 	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "x"), body: "x"})
 	require.Equal(t, "413 Volume size limit exceeded", fmt.Sprint(a.status, " ", a.json["error"]))
+}
+
+// TestFormIsNoFile: `curl -F` sends the file within a form.
+func TestFormIsNoFile(t *testing.T) {
+	h := newFileHarness(t)
+	h.put("a.jar", "old")
+	const form = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jar\"\r\n\r\njar\r\n--x--\r\n"
+	for kind, status := range map[string]int{
+		"multipart/form-data; boundary=x": 415, "Multipart/Form-Data": 415, " multipart/form-data ;x": 415,
+		"application/x-www-form-urlencoded": 200, "application/octet-stream": 200, "multipart/mixed; boundary=x": 200, "": 200,
+	} {
+		h.put("a.jar", "old")
+		a := h.do(request{method: "PUT", path: h.at("files/content", "path", "a.jar"), accept: "-", body: form, header: http.Header{"Content-Type": {kind}}})
+		require.Equal(t, status, a.status, kind)
+		if status == 415 {
+			require.Equal(t, "unsupported_media_type", a.header.Get("X-Error-Code"), kind)
+			require.Contains(t, a.json["error"], "--data-binary")
+			require.Equal(t, "old", h.get("a.jar"), kind)
+		}
+	}
+}
+
+// TestLostUpdate: of two clients that edit a file, the second one to save is refused.
+func TestLostUpdate(t *testing.T) {
+	h := newFileHarness(t)
+	put := func(path, content string, header http.Header) answer {
+		return h.do(request{method: "PUT", path: h.at("files/content", "path", path), accept: "-", body: content, header: header})
+	}
+	post := func(path, content string, header http.Header) answer {
+		return h.do(request{method: "POST", path: h.at("files"), body: fmt.Sprintf(`{"path":%q,"content":%q}`, path, content), header: header})
+	}
+	for name, write := range map[string]func(path, content string, header http.Header) answer{"PUT": put, "POST": post} {
+		t.Run(name, func(t *testing.T) {
+			path := name + ".txt"
+			h.put(path, "first")
+			opened := h.download(nil, path).header.Get("ETag")
+			a := write(path, "of one", http.Header{"If-Match": {opened}})
+			require.Equal(t, 200, a.status, a.raw)
+			saved := a.header.Get("ETag")
+			require.Equal(t, h.download(nil, path).header.Get("ETag"), saved)
+			for _, c := range []struct {
+				header, value string
+				status        int
+			}{
+				{"If-Match", opened, 412}, {"If-Match", "nonsense", 412}, {"If-Match", "W/" + opened, 412},
+				{"If-None-Match", "*", 412}, {"If-None-Match", saved, 412},
+			} {
+				a := write(path, "of the other", http.Header{c.header: {c.value}})
+				require.Equal(t, fmt.Sprint(c.status, " precondition_failed"), fmt.Sprint(a.status, " ", a.header.Get("X-Error-Code")), c.value)
+				require.Contains(t, a.json["error"], c.header)
+				require.Equal(t, "of one", h.get(path), c.value)
+			}
+			for _, header := range []http.Header{
+				{"If-Match": {`"other", ` + saved}}, {"If-Match": {"*"}}, {"If-None-Match": {opened}}, {},
+			} {
+				require.Equal(t, 200, write(path, "again", header).status, header)
+				h.put(path, "of one")
+				require.NoError(t, os.Remove(filepath.Join(h.dir, path)))
+				h.put(path, "of one")
+			}
+			require.Equal(t, 412, write(name+"/new", "x", http.Header{"If-Match": {"*"}}).status)
+			require.Equal(t, 200, write(name+"/new", "x", http.Header{"If-None-Match": {"*"}}).status)
+			require.Equal(t, 412, write(name+"/new", "y", http.Header{"If-None-Match": {"*"}}).status)
+			require.Equal(t, "x", h.get(name+"/new"))
+		})
+	}
+}
+
+// TestLostUpdateAtOnce: the file is compared when all of the content is there, just before it is replaced.
+func TestLostUpdateAtOnce(t *testing.T) {
+	h := newFileHarness(t)
+	h.put("f", "first")
+	tag := h.download(nil, "f").header.Get("ETag")
+	body, sent := io.Pipe()
+	ended := make(chan *http.Response, 1)
+	go func() {
+		req, _ := http.NewRequest("PUT", h.base+h.at("files/content", "path", "f"), body)
+		req.Header.Set("Authorization", "Bearer "+adminToken)
+		req.Header.Set("If-Match", tag)
+		resp, _ := h.client.Do(req)
+		ended <- resp
+	}()
+	_, err := sent.Write([]byte("begun"))
+	require.NoError(t, err)
+	a := h.do(request{method: "PUT", path: h.at("files/content", "path", "f"), accept: "-", body: "meanwhile", header: http.Header{"If-Match": {tag}}})
+	require.Equal(t, 200, a.status, a.raw)
+	require.NoError(t, sent.Close())
+	resp := <-ended
+	require.NotNil(t, resp)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 412, resp.StatusCode)
+	require.Equal(t, "meanwhile", h.get("f"))
+
+	var won atomic.Int32 // of many that begin with the same version
+	tag = a.header.Get("ETag")
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			a := h.do(request{method: "PUT", path: h.at("files/content", "path", "f"), accept: "-", body: fmt.Sprint(i), header: http.Header{"If-Match": {tag}}})
+			if a.status == 200 {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, won.Load())
 }
 
 func TestTruncatedUploadKeepsContent(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"path"
 	"strings"
 	"time"
@@ -23,10 +24,11 @@ type files struct {
 	files    Files
 	sessions sessions
 	permits  permits
+	log      *slog.Logger
 }
 
-// createWait bounds how long a file operation waits for the directory of a new volume.
-const createWait = 5 * time.Second
+// directoryWait bounds how long a file operation waits for the directory of a new volume.
+const directoryWait = 5 * time.Second
 
 // onVolume calls do for the volume that the path of a request names, after it got
 // a permit for file operations, and one of l unless l is nil. The context ends when
@@ -43,7 +45,8 @@ func (s files) onVolume(c *call, l *limit.Slots, do func(ctx context.Context, f 
 		return err
 	}
 	defer done()
-	leave, err := enter(ctx, c.caller, id, s.permits.files, l)
+	ctx = c.deny(ctx, s.store, id)
+	leave, err := enter(ctx, c.claim(s.store, id), s.permits.files, l)
 	defer leave()
 	if err == nil {
 		err = do(ctx, s.files, id)
@@ -53,7 +56,8 @@ func (s files) onVolume(c *call, l *limit.Slots, do func(ctx context.Context, f 
 	}
 	ended := context.Cause(ctx)
 	switch {
-	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound) || errors.Is(ended, v1.ErrVolumeRestoring)):
+	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound) ||
+		errors.Is(ended, v1.ErrVolumeRestoring) || errors.Is(ended, v1.ErrTransferring)):
 		return ended
 	case errors.Is(err, context.Canceled):
 		return edge.ErrUnavailable // the client is gone, or the server shuts down
@@ -63,10 +67,19 @@ func (s files) onVolume(c *call, l *limit.Slots, do func(ctx context.Context, f 
 	return err
 }
 
+// deny returns a context whose operations on a volume respect the denied_files of its containers, if the
+// caller may access only some containers.
+func (c *call) deny(ctx context.Context, db *store.Store, volume string) context.Context {
+	if !c.caller.Restricted() {
+		return ctx
+	}
+	return v1.WithDenied(ctx, store.DeniedFiles(db.Read(), volume))
+}
+
 // awaitCreated waits for the directory of a new volume. It reports whether the
 // directory did not exist at first and does now.
 func (s files) awaitCreated(ctx context.Context, id string) bool {
-	ctx, cancel := context.WithTimeout(ctx, createWait)
+	ctx, cancel := context.WithTimeout(ctx, directoryWait)
 	defer cancel()
 	waited := false
 	v, err := store.Volumes.Await(ctx, s.store, id, func(v v1.Volume) bool {

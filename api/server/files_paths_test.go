@@ -1,6 +1,9 @@
 package server
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -44,6 +47,8 @@ var pathFields = []pathField{
 	{"POST", "compress", "path", func(p string) object { return object{"output_name": "d", "path": p} }, false, false},
 	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"a.tar", p}} }, false, false},
 	{"POST", "decompress", "archive_path", func(p string) object { return object{"archive_path": p, "destination": "d"} }, false, false},
+	{"GET", "archive", "path", nil, true, true},
+	{"PUT", "archive", "path", nil, true, true},
 	{"POST", "pull", "path", func(p string) object { return object{"url": "https://example.com/", "path": p} }, false, true},
 	{"POST", "decompress", "destination", func(p string) object { return object{"archive_path": "a.tar", "destination": p} }, false, false},
 }
@@ -56,7 +61,21 @@ func (f pathField) send(h *fileHarness, p string) answer {
 	if f.endpoint == "files/search" {
 		return h.call(f.method, h.at(f.endpoint, "query", "secret", "path", p), nil)
 	}
+	if f.method+f.endpoint == "PUTarchive" {
+		return h.do(request{method: f.method, path: h.at(f.endpoint, "path", p), body: archiveOf(h.t, "dir/file")})
+	}
 	return h.call(f.method, h.at(f.endpoint, "path", p), nil)
+}
+
+// archiveOf returns a tar with one file, which has the content of newPathHarness.
+func archiveOf(t *testing.T, name string) string {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: 4}))
+	_, err := w.Write([]byte("mine"))
+	require.NoError(t, errors.Join(err, w.Close()))
+	return buf.String()
 }
 
 // newPathHarness returns a volume with a valid archive, and with links out of it. It
@@ -148,7 +167,7 @@ func TestPathFieldsAreComplete(t *testing.T) {
 	}
 	isPath := map[string]bool{"path": true, "paths": true, "source": true, "destination": true, "archive_path": true, "output_name": true}
 	const ofVolume = "/volumes/{volume}/"
-	known := map[string]bool{"content": true, "mode": true, "format": true, "encoding": true, "query": true, "token": true, "url": true, "checksum": true}
+	known := map[string]bool{"content": true, "mode": true, "format": true, "ignore": true, "mime": true, "encoding": true, "query": true, "token": true, "url": true, "checksum": true}
 	files := openapitest.Document(t).Paths.Map()
 	maps.DeleteFunc(files, func(path string, _ *openapi3.PathItem) bool {
 		return !strings.HasPrefix(path, ofVolume) || strings.HasPrefix(path, ofVolume+"backup") // whose fields are no paths
@@ -194,6 +213,7 @@ func TestRootPath(t *testing.T) {
 	h.must("GET", h.at("files/search", "query", "file", "path", "."), nil)
 	h.must("POST", h.at("folders"), object{"path": "."})
 	h.must("POST", h.at("decompress"), object{"archive_path": "a.tar", "destination": "."})
+	require.Equal(t, 200, h.do(request{method: "PUT", path: h.at("archive", "path", "."), body: archiveOf(t, "dir/file")}).status)
 	for _, body := range []object{
 		{}, {"path": "."}, {"path": nil}, {"paths": nil}, {"paths": []string{}}, {"paths": []string{"."}},
 	} {
@@ -206,7 +226,7 @@ func TestRootPath(t *testing.T) {
 	for _, f := range pathFields {
 		switch f.method + " " + f.endpoint + " " + f.name {
 		case "GET files path", "GET files/search path", "POST folders path", "POST compress path", "POST compress paths",
-			"POST decompress destination":
+			"POST decompress destination", "GET archive path", "PUT archive path":
 			continue
 		case "POST copy source":
 			h.refuse(400, "Cannot copy a folder into itself", "POST", h.at("copy"), f.body("."))

@@ -32,7 +32,7 @@ func newFileHarness(t *testing.T) *fileHarness {
 	t.Helper()
 	m, err := volume.New(filepath.Join(t.TempDir(), "volumes"), volume.Options{UID: -1, GID: -1})
 	require.NoError(t, err)
-	h := &fileHarness{harness: newHarnessWith(t, func(d *Deps) { d.Files = m.Files() }), manager: m}
+	h := &fileHarness{harness: newHarnessWith(t, func(d *Deps) { d.Files = m }), manager: m}
 	h.id = h.volume()
 	h.dir = m.Path(h.id)
 	require.NoError(t, m.Ensure(h.id))
@@ -119,7 +119,7 @@ func waitFor(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal(what)
 	}
 }
@@ -164,7 +164,7 @@ func TestOperationEndsWithServer(t *testing.T) {
 	answered := make(chan error, 1)
 	go func() { answered <- h.slowRequest(t.Context(), id) }()
 	waitFor(t, "it did not begin", f.begun)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, h.server.Shutdown(ctx))
 	waitFor(t, "it went on", f.ended)
@@ -179,7 +179,7 @@ func (h *harness) raw(text string) string {
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
 	require.NoError(h.t, err)
 	defer c.Close()
-	require.NoError(h.t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(h.t, c.SetDeadline(time.Now().Add(3*time.Minute)))
 	_, err = io.WriteString(c, text)
 	require.NoError(h.t, err)
 	require.NoError(h.t, c.(*net.TCPConn).CloseWrite())

@@ -38,6 +38,18 @@ func (noArchives) Fetch(context.Context, v1.Target, string, string) (*os.File, s
 	return nil, "", v1.ErrBackupNotFound
 }
 
+func (noArchives) List(context.Context, v1.Backup, string) ([]v1.FileEntry, error) {
+	return nil, v1.ErrBackupNotFound
+}
+
+func (noArchives) Room(int64, int64) error { return nil }
+
+func (noArchives) Receive(context.Context, v1.ArrivalBackup, io.Reader) error {
+	return v1.ErrBackupNotFound
+}
+
+func (noArchives) Arrived(v1.ArrivalBackup) bool { return false }
+
 // settings is a configuration that a test changes.
 type settings struct {
 	mu     sync.Mutex
@@ -142,19 +154,20 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	t.Helper()
 	db, err := store.Open("", store.Options{})
 	require.NoError(t, err)
-	h := &harness{t: t, store: db, registry: prometheus.NewRegistry(), console: &console{}, client: &http.Client{Timeout: 20 * time.Second}}
+	h := &harness{t: t, store: db, registry: prometheus.NewRegistry(), console: &console{}, client: &http.Client{Timeout: 3 * time.Minute}}
 	config := v1.Defaults()
 	config.Authorization.Token = adminToken
 	config.Storage.DataPath = "/data"
 	config.Reconcile.CreateWait = 0
 	config.Complete()
+	config.Kubernetes.Claims = map[string]v1.VolumeClaim{"fast": {Claim: "fast"}}
 	h.settings = &settings{config: config}
 	h.hub = stream.New(t.TempDir(), stream.Options{})
 	deps := Deps{Page: ui.New, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console, Archives: noArchives{},
 		Engine: func() EngineHealth { return EngineHealth{Reachable: true} }, Ready: func() []string { return nil },
 		Registerer: h.registry, Gatherer: h.registry, WrongTokens: limit.NewRate(limit.WrongTokens()), Log: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		Node: func() v1.Node {
-			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Engine: v1.NodeEngine{Name: v1.EngineDocker, Lacks: []string{}}, Features: v1.Defaults().Features()}
+			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Engine: v1.NodeEngine{Name: v1.EngineDocker, Lacks: []string{}, Machines: []v1.EngineMachine{{Name: "n1"}, {Name: "n2"}}}, Features: v1.Defaults().Features()}
 		}}
 	change(&deps)
 	h.hub = deps.Hub
@@ -331,11 +344,11 @@ func (h *harness) print(id, role string, texts ...string) {
 		lines = append(lines, v1.Line{Time: time.Now(), Data: []byte(text)})
 	}
 	require.NoError(h.t, h.hub.Append(id, role, lines))
-	require.NoError(h.t, h.hub.End(id, role, true))
+	require.NoError(h.t, h.hub.Finish(id, role))
 }
 
 func (h *harness) storeNow() (now time.Time) {
-	require.NoError(h.t, h.store.View(func(tx *store.Tx) error { now = tx.Now(); return nil }))
+	now = h.store.Read().Now()
 	return now.Add(-time.Hour)
 }
 

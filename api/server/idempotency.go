@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -26,10 +27,8 @@ const (
 
 // Limits on idempotency keys. An outcome is kept for v1.OutcomeRetention.
 const (
-	maxKey          = 255     // characters
-	maxOutcomeBody  = 2 << 10 // bytes of a response; a larger one is not stored
-	maxKeysPanel    = 100_000 // of the configured token
-	maxKeysPerToken = 1000    // of a minted token and those minted with it
+	maxKey         = 255     // characters
+	maxOutcomeBody = 2 << 10 // bytes of a response; a larger one is not stored
 )
 
 // Refusals of requests with an idempotency key.
@@ -47,16 +46,19 @@ var (
 type idempotency struct {
 	store    *store.Store
 	replayed prometheus.Counter
+	panel    *limit.Rate // stored outcomes of the configured token
+	minted   *limit.Rate // of minted tokens, by the first one in the line of parents
 
 	mu   sync.Mutex
 	busy map[string]bool // by owner and key: requests in progress
 }
 
 func newIdempotency(db *store.Store, r prometheus.Registerer) *idempotency {
-	s := &idempotency{store: db, busy: map[string]bool{}, replayed: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "berth_idempotent_replays_total",
-		Help: "Requests that received the stored response of an earlier request with the same idempotency key.",
-	})}
+	s := &idempotency{store: db, busy: map[string]bool{}, panel: limit.NewRate(limit.PanelKeys()),
+		minted: limit.NewRate(limit.Keys()), replayed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "berth_idempotent_replays_total",
+			Help: "Requests that received the stored response of an earlier request with the same idempotency key.",
+		})}
 	r.MustRegister(s.replayed)
 	return s
 }
@@ -64,7 +66,7 @@ func newIdempotency(db *store.Store, r prometheus.Registerer) *idempotency {
 // replay is the error of a request whose outcome is stored: its response.
 type replay struct{ store.Outcome }
 
-// Error is never shown: guard sends the response.
+// Error is never shown: handler sends the response.
 func (replay) Error() string { return "the stored response is sent" }
 
 // send answers with the stored response.
@@ -81,7 +83,7 @@ func (o replay) send(c *fiber.Ctx) error {
 // Its error is a replay if the outcome is stored.
 func (s *idempotency) begin(c *call, body []byte) error {
 	values := c.Request().Header.PeekAll(keyHeader)
-	r := c.entry
+	r := c.request
 	if len(values) == 0 || c.Method() != http.MethodPost || r == nil || r.Outcome != nil {
 		return nil
 	}
@@ -91,8 +93,8 @@ func (s *idempotency) begin(c *call, body []byte) error {
 	}
 	actor := c.actor()
 	o := &store.Outcome{Owner: actor.TokenID, Quota: c.caller.Root(), Key: digest(key, actor.OnBehalfOf),
-		Fingerprint: digest(c.Method(), string(c.Request().RequestURI()), string(body)),
-		Status:      edge.Status(errKeyLost), Code: string(errKeyLost.Code), Body: errorText(errKeyLost)}
+		Fingerprint: digest(c.Method(), string(c.Request().RequestURI()), string(body)), UID: c.uid,
+		Status: edge.Status(errKeyLost), Code: string(errKeyLost.Code), Body: errorText(errKeyLost)}
 	if !s.reserve(o) {
 		return errKeyBusy
 	}
@@ -111,41 +113,39 @@ func (s *idempotency) begin(c *call, body []byte) error {
 
 // find returns nil if the key is new.
 func (s *idempotency) find(o store.Outcome) error {
-	return s.store.View(func(tx *store.Tx) error {
-		stored, err := store.FindOutcome(tx, o)
-		if errors.Is(err, store.ErrNotFound) {
-			return mayAdd(tx, o)
-		}
-		switch {
-		case err != nil:
-			return err
-		case stored.Fingerprint != o.Fingerprint:
-			return errKeyUsed
-		}
-		s.replayed.Inc()
-		return replay{stored}
-	})
+	stored, err := store.FindOutcome(s.store.Read(), o)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return s.mayAdd(o)
+	case err != nil:
+		return err
+	case stored.Fingerprint != o.Fingerprint, stored.UID != "" && o.UID != "" && stored.UID != o.UID: // made again under its id
+		return errKeyUsed
+	}
+	s.replayed.Inc()
+	return replay{stored}
 }
 
-// mayAdd returns errKeys if too many outcomes are stored for another one.
-func mayAdd(tx *store.Tx, o store.Outcome) error {
-	n, err := store.Outcomes(tx, o.Quota, maxKeys(o))
-	if err == nil && n >= maxKeys(o) {
+// mayAdd returns errKeys if too many outcomes were stored for another one. The tokens minted with a
+// minted token leave half of its keys to it.
+func (s *idempotency) mayAdd(o store.Outcome) error {
+	rate, most := s.rateOf(o)
+	n := 1
+	if o.Owner != o.Quota {
+		n += most / 2
+	}
+	if rate.Left(o.Quota, n) > 0 {
 		return errKeys
 	}
-	return err
+	return nil
 }
 
-// maxKeys returns how many outcomes of its quota are stored when another one is refused.
-// The tokens minted with a minted token leave half of its keys to it.
-func maxKeys(o store.Outcome) int {
-	switch {
-	case o.Quota == v1.Administrator:
-		return maxKeysPanel
-	case o.Owner != o.Quota:
-		return maxKeysPerToken / 2
+// rateOf returns what counts an outcome, and its most at once.
+func (s *idempotency) rateOf(o store.Outcome) (*limit.Rate, int) {
+	if o.Quota == v1.Administrator {
+		return s.panel, limit.PanelKeys().Burst
 	}
-	return maxKeysPerToken
+	return s.minted, limit.Keys().Burst
 }
 
 func (s *idempotency) reserve(o *store.Outcome) bool {
@@ -158,6 +158,12 @@ func (s *idempotency) reserve(o *store.Outcome) bool {
 	return true
 }
 
+// stored counts an outcome that was stored.
+func (s *idempotency) stored(o store.Outcome) {
+	rate, _ := s.rateOf(o)
+	rate.Count(o.Quota, 1)
+}
+
 func (s *idempotency) release(o *store.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +172,7 @@ func (s *idempotency) release(o *store.Outcome) {
 
 // final returns the outcome that is stored for a complete response; nil: none, so that
 // a repetition is carried out.
-func final(c *fiber.Ctx, r *store.Request) *store.Outcome {
+func final(c *call, r *store.Request) *store.Outcome {
 	if r.Outcome == nil {
 		return nil
 	}

@@ -2,12 +2,13 @@ package server
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -101,27 +102,23 @@ func TestOutcomesThatAreNotKept(t *testing.T) {
 func TestOutcomeInTheCommit(t *testing.T) {
 	h := newHarness(t)
 	stored := func() (o store.Outcome) {
-		require.NoError(t, h.store.View(func(tx *store.Tx) (err error) {
-			o, err = store.FindOutcome(tx, store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k", "")})
-			return err
-		}))
+		o, err := store.FindOutcome(h.store.Read(), store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k", "")})
+		require.NoError(t, err)
 		return o
 	}
 	a := keyed(h, "", "k", "/volumes", "")
 	o := stored()
 	require.Equal(t, []any{201, a.raw}, []any{o.Status, string(o.Body)})
-	r := store.NewRequest(h.store, v1.Actor{}, v1.Audit{Action: "volume.create"})
+	r := store.NewRequest(h.store, v1.Actor{}, v1.Audit{Action: "volume.create", Object: "what the path names"})
 	r.Outcome = &store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k2"), Status: 409}
 	r.Body = func(object string) []byte { return []byte(object) }
 	require.NoError(t, r.Update(func(tx *store.Tx) error { return store.Volumes.Create(tx, "id", v1.VolumeSpec{}) }))
-	require.NoError(t, h.store.View(func(tx *store.Tx) error { // no Finish
-		o, err := store.FindOutcome(tx, store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k2")})
+	{
+		// no Finish
+		o, err := store.FindOutcome(h.store.Read(), store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k2")})
 		require.Equal(t, []any{200, "id"}, []any{o.Status, string(o.Body)})
 		require.NoError(t, err)
-		n, err := store.Outcomes(tx, "administrator", 10)
-		require.Equal(t, 2, n)
-		return err
-	}))
+	}
 	require.Equal(t, a.raw, keyed(h, "", "k", "/volumes", "").raw, "it is not carried out again")
 }
 
@@ -143,19 +140,14 @@ func TestKeysOfToken(t *testing.T) {
 	token := h.must("POST", "/auth/tokens", nil).json
 	id, secret := token["id"].(string), token["token"].(string)
 	child := h.do(request{method: "POST", path: "/auth/tokens", token: secret}).json["token"].(string)
-	fill := func(from, to int) {
-		for i := from; i < to; i++ {
-			r := store.NewRequest(h.store, v1.Actor{}, v1.Audit{})
-			o := &store.Outcome{Owner: id, Quota: id, Key: digest(strconv.Itoa(i))}
-			require.NoError(t, r.Finish(200, o, false))
-		}
-	}
+	keys := h.server.handlers.files.sessions.access.auditor.keys
+	most := limit.Keys().Burst
 	full := []any{429, "too_many_idempotency_keys"}
-	fill(0, maxKeysPerToken/2)
+	keys.minted.Count(id, most/2)
 	a := keyed(h, child, "k", "/volumes", "")
 	require.Equal(t, full, []any{a.status, a.header.Get("X-Error-Code")}, "half is left to the first token")
 	require.Equal(t, 201, keyed(h, secret, "k", "/volumes", "").status)
-	fill(maxKeysPerToken/2, maxKeysPerToken)
+	keys.minted.Count(id, most/2-1) // and the one before
 	a = keyed(h, secret, "k2", "/volumes", "")
 	require.Equal(t, full, []any{a.status, a.header.Get("X-Error-Code")})
 	require.Equal(t, 201, keyed(h, "", "k", "/volumes", "").status)
@@ -172,4 +164,51 @@ func TestKeysOfEndUsers(t *testing.T) {
 		created[a.json["volume_id"].(string)] = true
 	}
 	require.Len(t, created, 2)
+}
+
+// TestKeyOfContainerMadeAgain: a key that was used for a container is refused for a later one of its id:
+// the stored response says nothing about it.
+func TestKeyOfContainerMadeAgain(t *testing.T) {
+	h := newHarness(t)
+	volume := h.volume()
+	h.container("mc", volume)
+	first := keyed(h, "", "k", "/containers/mc/start", "")
+	require.Equal(t, 200, first.status)
+	require.Equal(t, "true", keyed(h, "", "k", "/containers/mc/start", "").header.Get("Idempotent-Replayed"))
+	h.must("DELETE", "/containers/mc", nil)
+	h.purge("mc")
+	require.Equal(t, "true", keyed(h, "", "k", "/containers/mc/start", "").header.Get("Idempotent-Replayed"), "it was started")
+	h.container("mc", volume)
+	again := keyed(h, "", "k", "/containers/mc/start", "")
+	require.Equal(t, "idempotency_key_reused", again.header.Get("X-Error-Code"), again.raw)
+}
+
+// TestOutcomeOfContainerTakenBack: from the commit that takes a container back, a kill of berth leaves
+// neither the response that it was created, nor an entry that says so.
+func TestOutcomeOfContainerTakenBack(t *testing.T) {
+	h := newHarness(t)
+	h.settings.change(func(c *v1.Config) { c.Reconcile.CreateWait = v1.Duration(time.Minute) })
+	volume := h.volume()
+	got := make(chan answer, 1)
+	go func() {
+		got <- keyed(h, "", "k", "/containers", `{"internal_id":"mc","image":"missing","volume_id":"`+volume+`"}`)
+	}()
+	find := func() (v1.Container, error) { return store.Containers.Get(h.store.Read(), "mc") }
+	require.Eventually(t, func() bool { _, err := find(); return err == nil }, time.Minute, time.Millisecond)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return store.Containers.SetStatus(tx, "mc", func(s *v1.ContainerStatus) {
+			missing := v1.Condition{Type: v1.ImageAvailable, Status: v1.False, Reason: v1.ReasonImageNotFound}
+			s.Conditions = v1.SetCondition(s.Conditions, missing, tx.Now())
+		})
+	}))
+	require.Eventually(t, func() bool { o, err := find(); return err == nil && o.Meta.Deleted }, time.Minute, time.Millisecond)
+	tx := h.store.Read()
+	_, err := store.FindOutcome(tx, store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k", "")})
+	require.ErrorIs(t, err, store.ErrNotFound)
+	entries, err := store.ReadAudit(tx, 0, 100, v1.AuditFilter{Container: "mc"})
+	require.Len(t, entries, 1)
+	require.Equal(t, 500, entries[0].Status)
+	require.NoError(t, err)
+	h.purge("mc")
+	require.Equal(t, 500, (<-got).status)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"berth/api"
 	"berth/api/auth"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -39,16 +38,30 @@ func (s node) get(c *call) (v1.Node, error) {
 	for _, p := range v1.Phases() {
 		n.Containers[p] = 0
 	}
-	err := s.store.View(func(tx *store.Tx) error {
-		for o := range store.Containers.After(tx, "") {
-			n.Containers[v1.ShownPhase(o)]++
-			if !o.Meta.Deleted {
-				n.Allocated = n.Allocated.Add(o.Spec.Limits)
-			}
+	if n.Disk.Claims == nil {
+		n.Disk.Claims = map[string]v1.DiskSpace{}
+	}
+	n.Engine.Machines = append([]v1.EngineMachine{}, n.Engine.Machines...) // the node's are shared
+	tx := s.store.Read()
+	list, err := store.NodeConditions(tx)
+	if err != nil {
+		return n, err
+	}
+	n.Conditions = append([]v1.Condition{}, list...)
+	on := map[string]int{}
+	for o := range store.Containers.After(tx, "") {
+		n.Containers[v1.ShownPhase(o)]++
+		if !o.Meta.Deleted {
+			n.Allocated = n.Allocated.Add(o.Spec.Limits)
 		}
-		return nil
-	})
-	return n, err
+		if phase := o.Status.Phase; phase.Active() || phase == v1.Installing {
+			on[o.Status.Machine]++
+		}
+	}
+	for i := range n.Engine.Machines {
+		n.Engine.Machines[i].Containers = on[n.Engine.Machines[i].Name]
+	}
+	return n, nil
 }
 
 // configuration holds the handlers for the daemon's configuration.
@@ -61,7 +74,11 @@ type configuration struct {
 // get answers with the configuration. The configured token sees secrets in
 // clear; minted tokens see them masked, whatever their scopes.
 func (s configuration) get(c *call) (any, error) {
-	return s.settings.Current().Show(s.version, c.caller.Configured), nil
+	show := v1.Config.Show
+	if c.caller.Configured {
+		show = v1.Config.Reveal
+	}
+	return show(s.settings.Current(), s.version), nil
 }
 
 type reloadedBody struct {
@@ -105,9 +122,12 @@ func (s health) readyz(*call) (statusBody, error) {
 	return statusBody{"ok"}, nil
 }
 
-func (s health) document(c *call) error {
-	c.Set(fiber.HeaderContentType, "application/yaml")
-	return c.Send(api.Document)
+// document returns the handler of an OpenAPI document.
+func document(text []byte) func(*call) error {
+	return func(c *call) error {
+		c.Set(fiber.HeaderContentType, "application/yaml")
+		return c.Send(text)
+	}
 }
 
 // metrics answers with all metrics in the Prometheus text format.

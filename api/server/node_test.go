@@ -21,7 +21,7 @@ func TestNode(t *testing.T) {
 		h.must("PUT", "/containers/"+id, object{"image": "i", "volume_id": volume, "limits": limits})
 	}
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
-		return store.Containers.SetStatus(tx, "a", func(s *v1.ContainerStatus) { s.Phase, s.ObservedInstall = v1.Running, 1 })
+		return store.Containers.SetStatus(tx, "a", func(s *v1.ContainerStatus) { s.Phase, s.ObservedInstall, s.Machine = v1.Running, 1, "n2" })
 	}))
 	h.must("DELETE", "/containers/c", nil)
 	got := h.must("GET", "/node", nil).json
@@ -30,6 +30,11 @@ func TestNode(t *testing.T) {
 	states := got["containers"].(object)
 	require.Len(t, states, len(v1.Phases()))
 	require.Equal(t, "1 1 0", fmt.Sprint(states["running"], states["installing"], states["ready"]), "%v", states)
+	require.Equal(t, object{}, got["disk"].(object)["claims"])
+	machines := got["engine"].(object)["machines"].([]any)
+	require.Equal(t, "0 1", fmt.Sprint(machines[0].(object)["containers"], machines[1].(object)["containers"]))
+	require.Equal(t, "n2", h.must("GET", "/containers/a", nil).json["machine"])
+	require.Nil(t, h.must("GET", "/containers/b", nil).json["machine"])
 	require.Equal(t, true, got["features"].(object)["ui"])
 
 	for status, token := range map[int]string{200: h.mint(object{"scopes": []string{"read"}}), 403: h.mint(object{"scopes": []string{"read"}, "containers": []string{"a"}})} {
@@ -73,6 +78,6 @@ func TestProfiles(t *testing.T) {
 		}
 		recorded <- status
 	}()
-	require.Eventually(t, func() bool { return profile("/debug/pprof/heap", "").status == http.StatusTooManyRequests }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return profile("/debug/pprof/heap", "").status == http.StatusTooManyRequests }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, <-recorded)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,20 @@ func (f *heldFiles) Decompress(ctx context.Context, _ string, _ v1.Decompression
 	return v1.Extraction{}, f.hold(ctx, "decompress")
 }
 
+func (f *heldFiles) Extract(ctx context.Context, _ string, _ io.Reader, _ v1.Decompression) (v1.Extraction, error) {
+	return v1.Extraction{}, f.hold(ctx, "extract")
+}
+
+func (f *heldFiles) Archive(ctx context.Context, _ string, _ v1.Tree) (v1.ArchiveStream, error) {
+	return emptyArchive{}, f.hold(ctx, "archive")
+}
+
+// emptyArchive is an archive of nothing.
+type emptyArchive struct{}
+
+func (emptyArchive) WriteTo(io.Writer) (int64, error) { return 0, nil }
+func (emptyArchive) Close() error                     { return nil }
+
 func (f *heldFiles) Copy(ctx context.Context, _, _, _ string) error { return f.hold(ctx, "copy") }
 
 func (f *heldFiles) Search(ctx context.Context, _, _, _ string) (v1.SearchResult, error) {
@@ -46,7 +61,9 @@ func (f *heldFiles) Search(ctx context.Context, _, _, _ string) (v1.SearchResult
 }
 
 // Write does not wait.
-func (f *heldFiles) Write(context.Context, string, string, io.Reader) error { return nil }
+func (f *heldFiles) Write(context.Context, string, string, io.Reader, func(fs.FileInfo) error) (fs.FileInfo, error) {
+	return nil, nil
+}
 
 // TestExpensiveOperations: two of a volume run at once, some are queued, and the
 // others are refused. Other operations and other volumes are not affected.
@@ -54,6 +71,8 @@ func TestExpensiveOperations(t *testing.T) {
 	calls := map[string]request{
 		"compress":   {method: "POST", path: "compress", body: `{"output_name":"x"}`},
 		"decompress": {method: "POST", path: "decompress", body: `{"archive_path":"x","destination":"y"}`},
+		"archive":    {method: "GET", path: "archive"},
+		"extract":    {method: "PUT", path: "archive", body: "x"},
 		"copy":       {method: "POST", path: "copy", body: `{"source":"x","destination":"y"}`},
 		"search":     {method: "GET", path: "files/search?query=x"},
 	}
@@ -63,8 +82,11 @@ func TestExpensiveOperations(t *testing.T) {
 			h := newHarnessWith(t, func(d *Deps) { d.Files = f })
 			id, other := h.volume(), h.volume()
 			l, bounds := h.server.handlers.files.permits.walks, limit.Walks()
-			if strings.HasSuffix(name, "compress") {
+			switch {
+			case strings.HasSuffix(name, "compress"):
 				l, bounds = h.server.handlers.files.permits.archives, limit.Archives()
+			case name == "extract", name == "archive":
+				l, bounds = h.server.handlers.files.permits.streams, limit.ArchiveStreams()
 			}
 			on := func(volume string) request {
 				r := call
@@ -78,7 +100,7 @@ func TestExpensiveOperations(t *testing.T) {
 			}
 			require.Eventually(t, func() bool {
 				return l.Waiting() == bounds.Wait && len(f.begun) == bounds.Object
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			a := h.do(on(id))
 			require.Equal(t, "429 too_many_operations 5", fmt.Sprint(a.status, " ", a.header.Get("X-Error-Code"), " ", a.header.Get("Retry-After")))
 			require.Equal(t, 200, h.do(request{method: "POST", path: "/volumes/" + id + "/files", body: `{"path":"x","content":""}`}).status)

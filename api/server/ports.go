@@ -68,7 +68,11 @@ func (s ports) get(c *call) (v1.PoolPort, error) {
 	if err != nil {
 		return v1.PoolPort{}, err
 	}
-	return s.find(c, func(tx *store.Tx) (v1.PoolPort, error) { return intent.GetPort(tx, ref) })
+	p, err := intent.GetPort(s.store.Read(), ref)
+	if err == nil && !seesPort(p, c.caller) {
+		err = v1.ErrPortNotFound
+	}
+	return shownPort(p, c.caller), err
 }
 
 func (s ports) random(c *call) (v1.PoolPort, error) {
@@ -84,14 +88,7 @@ func (s ports) random(c *call) (v1.PoolPort, error) {
 		}
 		ip = canonical
 	}
-	return s.find(c, func(tx *store.Tx) (v1.PoolPort, error) { return intent.RandomPort(tx, ip, protocol) })
-}
-
-func (s ports) find(c *call, find func(*store.Tx) (v1.PoolPort, error)) (p v1.PoolPort, err error) {
-	err = s.store.View(func(tx *store.Tx) (err error) {
-		p, err = find(tx)
-		return err
-	})
+	p, err := intent.RandomPort(s.store.Read(), ip, protocol)
 	return shownPort(p, c.caller), err
 }
 
@@ -111,7 +108,11 @@ func (s ports) use(c *call, r portUseRequest) (portUseBody, error) {
 	if err != nil {
 		return portUseBody{}, err
 	}
-	return portUseBody{messageBody{"Port usage updated"}, ref.IP, ref.Port, r.InUse}, intent.UsePort(c.writer(s.store), ref, r.InUse)
+	mark := intent.UnmarkPort
+	if r.InUse {
+		mark = intent.MarkPort
+	}
+	return portUseBody{messageBody{"Port usage updated"}, ref.IP, ref.Port, r.InUse}, mark(c.writer(s.store), ref)
 }
 
 func (s ports) delete(c *call) (messageBody, error) {
@@ -127,6 +128,11 @@ type portsBody struct {
 	Continue string        `json:"continue,omitempty"`
 }
 
+// seesPort reports whether a caller may see a port: one that is limited to containers only theirs.
+func seesPort(p v1.PoolPort, caller auth.Principal) bool {
+	return !caller.Restricted() || p.Container != "" && caller.CanAccess(string(p.Container))
+}
+
 // list streams the pool, which may have hundreds of thousands of ports, or answers with a
 // page of it.
 func (s ports) list(c *call) error {
@@ -138,16 +144,8 @@ func (s ports) list(c *call) error {
 	if page.after != "" && !ok {
 		return errContinue
 	}
-	var pools []intent.Pool
-	err = s.store.View(func(tx *store.Tx) error {
-		pools = intent.Pools(tx)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	caller := c.caller
-	if page == (listPage{}) {
+	pools, caller := intent.Pools(s.store.Read()), c.caller
+	if page == (listPage{}) && !caller.Restricted() {
 		edge.SendList(c.Ctx, "ports", func(yield func(v1.PoolPort) bool) {
 			intent.Entries(pools, after, func(p v1.PoolPort) bool { return yield(shownPort(p, caller)) })
 		})
@@ -155,7 +153,9 @@ func (s ports) list(c *call) error {
 	}
 	var body portsBody
 	body.Ports, body.Continue = take(page, func(yield func(string, v1.PoolPort) bool) {
-		intent.Entries(pools, after, func(p v1.PoolPort) bool { return yield(intent.PortKey(p.PortRef), shownPort(p, caller)) })
+		intent.Entries(pools, after, func(p v1.PoolPort) bool {
+			return !seesPort(p, caller) || yield(intent.PortKey(p.PortRef), shownPort(p, caller))
+		})
 	})
 	return c.answer(body, nil)
 }
@@ -186,14 +186,18 @@ type addedPortsBody struct {
 	AddedCount int `json:"added_count"`
 }
 
-func (s ports) checkRanges(c *call, r *v1.PortRangesRequest) error {
+type portRangesRequest struct {
+	v1.PortRangesRequest
+
+	wanted v1.PoolSpec // that checkRanges has found in it
+}
+
+func (s ports) checkRanges(c *call, r *portRangesRequest) error {
 	c.describe(func(a *v1.Audit) { a.Object = portName(r.IP, r.Ports, r.Protocol) })
-	intent.CheckPorts(&c.faults, r.IP, r.Ports, r.Protocol)
+	r.wanted = intent.CheckPorts(&c.faults, r.IP, r.Ports, r.Protocol)
 	return nil
 }
 
-func (s ports) addBulk(c *call, r v1.PortRangesRequest) (addedPortsBody, error) {
-	var f v1.FieldErrors // checkRanges found none
-	wanted := intent.CheckPorts(&f, r.IP, r.Ports, r.Protocol)
-	return addedPortsBody{messageBody{"Ports added to pool"}, wanted.Ports.Len()}, intent.AddPorts(c.writer(s.store), wanted)
+func (s ports) addBulk(c *call, r portRangesRequest) (addedPortsBody, error) {
+	return addedPortsBody{messageBody{"Ports added to pool"}, r.wanted.Ports.Len()}, intent.AddPorts(c.writer(s.store), r.wanted)
 }

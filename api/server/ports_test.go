@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 func TestPortPool(t *testing.T) {
@@ -141,4 +144,48 @@ func TestAddListedPort(t *testing.T) {
 	require.EqualValues(t, 1, h.must("POST", "/network/ports/bulk-delete", object{"ports": []any{entry}}).json["deleted_count"])
 	h.must("POST", "/network/ports", entry)
 	h.refuse(400, "inUse: unknown field", "POST", "/network/ports", object{"ip": "127.0.0.1", "port": 1, "protocol": "tcp", "inUse": true})
+}
+
+// TestLimitedTokenSeesItsPorts: a token that is limited to containers sees the ports of these alone.
+func TestLimitedTokenSeesItsPorts(t *testing.T) {
+	h := newHarness(t)
+	h.ports(1000, 1001, 1002)
+	volume := h.volume()
+	h.container("mc", volume, 1001)
+	h.container("other", volume, 1002)
+	token := h.mint(object{"scopes": []string{"read"}, "containers": []string{"mc"}})
+	get := func(path string) answer { return h.do(request{method: "GET", path: path, token: token}) }
+	for _, path := range []string{"/network/ports", "/network/ports?limit=1"} {
+		list := get(path).json["ports"].([]any)
+		require.Len(t, list, 1, path)
+		require.EqualValues(t, 1001, list[0].(map[string]any)["port"])
+	}
+	for port, want := range map[string]int{"1000": 404, "1001": 200, "1002": 404} {
+		require.Equal(t, want, get("/network/ports/127.0.0.1/"+port).status, port)
+	}
+}
+
+// TestReadsOfATenant: a tenant has some requests that read answered at once, and others do not wait for them.
+func TestReadsOfATenant(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	token := h.mint(object{"scopes": []string{"read"}, "containers": []string{"mc"}})
+	reads := h.server.handlers.files.sessions.access.reads
+	var uid string
+	o, err := store.Containers.Get(h.store.Read(), "mc")
+	uid = o.Meta.UID
+	require.NoError(t, err)
+	var leaves []func()
+	for range limit.Reads().Tenant {
+		leave, err := reads.Enter(t.Context(), limit.Claim{Tenant: "container " + uid})
+		require.NoError(t, err)
+		leaves = append(leaves, leave)
+	}
+	got := make(chan answer, 1)
+	go func() { got <- h.do(request{method: "GET", path: "/network/ports", token: token}) }()
+	require.Eventually(t, func() bool { return reads.Waiting() == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, 200, h.call("GET", "/network/ports", nil).status)
+	require.Equal(t, 200, h.do(request{method: "GET", path: "/network/ports", token: h.mint(object{"scopes": []string{"read"}})}).status)
+	leaves[0]()
+	require.Equal(t, 200, (<-got).status)
 }

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -28,8 +30,8 @@ type processes struct {
 	commands *limit.Slots // each is a connection to the engine until the container has read it
 }
 
-// Find returns v1.ErrContainerNotFound unless id is a container.
-func (p processes) Find(tx *store.Tx, id string) error {
+// find returns v1.ErrContainerNotFound unless id is a container.
+func (p processes) find(tx *store.Tx, id string) error {
 	if !intent.IsContainerID(id) {
 		return v1.ErrContainerNotFound
 	}
@@ -37,16 +39,19 @@ func (p processes) Find(tx *store.Tx, id string) error {
 	return err
 }
 
-// Command sends a command to a container's standard input.
-func (p processes) Command(ctx context.Context, caller auth.Principal, id, command string) error {
-	if err := p.checkCommand(caller, id, command); err != nil {
+// command sends a command to a container's standard input. It calls check if it had to wait.
+func (p processes) command(ctx context.Context, caller auth.Principal, id, command string, check func() error) error {
+	if err := cmp.Or(caller.MayType(command), p.checkCommand(id, command)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	leave, err := p.commands.Enter(ctx, limit.Claim{Tenant: id})
-	if err != nil {
+	leave, err := enter(ctx, limit.Claim{Tenant: id, Check: check}, p.commands)
+	if errors.Is(err, context.DeadlineExceeded) {
 		return edge.ErrOperations
+	}
+	if err != nil {
+		return err
 	}
 	defer leave()
 	return p.console.Send(ctx, id, line(command))
@@ -55,18 +60,10 @@ func (p processes) Command(ctx context.Context, caller auth.Principal, id, comma
 // maxTerminalLine is how many bytes of a line the kernel's terminal keeps.
 const maxTerminalLine = 4095
 
-// signalKeys are the keys that a terminal takes for signals to its processes, for the end
-// of their input, or for a pause of their output: Ctrl-C, D, S, Z and \.
-const signalKeys = "\x03\x04\x13\x1a\x1c"
-
-// checkCommand refuses a command that a terminal would cut, and one that acts on the
-// container's power if the caller may not.
-func (p processes) checkCommand(caller auth.Principal, id, command string) error {
+// checkCommand refuses a command that a terminal would cut.
+func (p processes) checkCommand(id, command string) error {
 	if strings.ContainsRune(command, 0) {
 		return v1.Errorf(v1.InvalidRequest, "command: must not hold NUL")
-	}
-	if strings.ContainsAny(command, signalKeys) && !caller.HasScope(v1.ScopePower) {
-		return v1.Errorf(v1.ScopeDenied, "Token scope does not allow this operation: control characters such as Ctrl-C need the scope power")
 	}
 	if len(command) <= maxTerminalLine {
 		return nil
@@ -84,21 +81,21 @@ func (p processes) checkCommand(caller auth.Principal, id, command string) error
 
 // hasTerminal reports whether the spec of a container has a terminal.
 func (p processes) hasTerminal(id string) (tty bool, err error) {
-	err = p.store.View(func(tx *store.Tx) error {
-		o, err := intent.FindContainer(tx, id)
-		tty = err == nil && *v1.WithDefaults(o.Spec).TTY
-		return err
-	})
-	return tty, err
+	o, err := intent.FindContainer(p.store.Read(), id)
+	return err == nil && *v1.WithDefaults(o.Spec).TTY, err
 }
 
-// Resize changes the size of a container's terminal. It does nothing if it has none.
-func (p processes) Resize(ctx context.Context, id string, columns, rows uint) error {
+// resize changes the size of a container's terminal. It does nothing if it has none. It calls check if
+// it had to wait.
+func (p processes) resize(ctx context.Context, id string, columns, rows uint, check func() error) error {
 	if tty, err := p.hasTerminal(id); err != nil || !tty {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
+	if err := p.paces.resizes.Wait(ctx, id, check); err != nil {
+		return err
+	}
 	return p.console.Resize(ctx, id, columns, rows)
 }
 
@@ -107,15 +104,15 @@ func line(command string) []byte {
 	return []byte(strings.TrimRight(command, "\r\n") + "\n")
 }
 
-// Stats returns the latest sample of a container.
-func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
+// stats returns the latest sample of a container.
+func (p processes) stats(ctx context.Context, id string) (v1.Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	return p.sampler.Stats(ctx, id)
 }
 
-// Power requests a run or the end of one.
-func (p processes) Power(w store.Writer, caller auth.Principal, id, verb string) error {
+// power requests a run or the end of one.
+func (p processes) power(w store.Writer, caller auth.Principal, id, verb string) error {
 	v := intent.Verb(verb)
 	if v == intent.Start || v == intent.Restart {
 		if err := p.paces.start(caller, id); err != nil {

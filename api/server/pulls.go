@@ -1,11 +1,8 @@
 package server
 
 import (
-	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
 	"berth/api/intent"
@@ -33,7 +30,7 @@ type pullsBody struct {
 // enabled refuses a request before its body is read while downloads are switched off.
 func (s pulls) enabled(e endpoint) endpoint {
 	handle := e.handle
-	e.handle = func(c *fiber.Ctx) error {
+	e.handle = func(c *call) error {
 		if !s.settings.Current().Files.Pull {
 			return errPullsDisabled
 		}
@@ -45,7 +42,7 @@ func (s pulls) enabled(e endpoint) endpoint {
 func (s pulls) check(c *call, r *v1.PullRequest) error {
 	c.nameFile(r.Path)
 	if !c.faults.Any() {
-		intent.CheckPull(&c.faults, *r, s.settings.Current().Files.PullPrivate)
+		intent.CheckPull(&c.faults, *r, s.settings.Current().Files)
 	}
 	return nil
 }
@@ -63,7 +60,7 @@ func (s pulls) create(c *call, r v1.PullRequest) (newPullBody, error) {
 	}
 	answer := func(pull string) newPullBody { return newPullBody{"Download started", pull} }
 	request := c.promise(s.store, func(pull string) any { return answer(pull) })
-	pull, err := intent.CreatePull(request, v1.PullSpec{VolumeID: id, PullRequest: r})
+	pull, err := intent.CreatePull(request, v1.PullSpec{VolumeID: id, PullRequest: r, Limited: c.caller.Restricted()})
 	return answer(pull), err
 }
 
@@ -73,19 +70,13 @@ func (s pulls) list(c *call) (pullsBody, error) {
 	if err != nil {
 		return pullsBody{}, err
 	}
-	var list []v1.Pull
-	err = s.store.View(func(tx *store.Tx) error {
-		list = store.Pulls.ListBy(tx, id)
-		return nil
-	})
-	slices.SortFunc(list, func(a, b v1.Pull) int {
-		return cmp.Or(b.Meta.CreatedAt.Compare(a.Meta.CreatedAt), strings.Compare(a.Meta.ID, b.Meta.ID))
-	})
+	list := store.Pulls.ListBy(s.store.Read(), id)
+	slices.SortFunc(list, v1.NewestFirst[v1.PullSpec, v1.PullStatus])
 	body := pullsBody{make([]v1.PullView, len(list))}
 	for i, p := range list {
 		body.Pulls[i] = v1.ViewOfPull(p)
 	}
-	return body, err
+	return body, nil
 }
 
 func (s pulls) cancel(c *call) (messageBody, error) {

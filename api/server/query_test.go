@@ -58,7 +58,7 @@ func TestRefusedQueryChangesNothing(t *testing.T) {
 	body := `{"image":"other:1","volume_id":"` + volume + `"}`
 	for range 2 {
 		a := h.do(request{method: "PUT", path: "/containers/mc?dryrun=true", token: once, body: body})
-		require.Equal(t, "dryrun: unknown parameter; known: dry_run", a.json["error"])
+		require.Equal(t, "dryrun: unknown parameter; known: dry_run, apply", a.json["error"])
 		a = h.do(request{method: "DELETE", path: "/containers/mc?volumes=true", token: once})
 		require.Equal(t, "volumes: unknown parameter; known: volume", a.json["error"])
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api"
 	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
@@ -38,6 +39,7 @@ const (
 	dryRuns                        // with ?dry_run=true it changes nothing
 	limitsStarts                   // it may start or create the container of its path
 	limitsJobs                     // it begins or removes a backup, a restore or a download
+	filtered                       // it reads all of a kind to show a tenant its own
 
 	link = anyAccept | queryToken // usable from a browser's link
 )
@@ -64,123 +66,255 @@ const metricsPath = "/metrics"
 
 // routes returns the table of all endpoints.
 func routes(h handlers, d decoder) []route {
-	return slices.Concat(nodeRoutes(h, d), volumeRoutes(h, d), backupRoutes(h, d), containerRoutes(h, d))
+	return slices.Concat(nodeRoutes(h, d), volumeRoutes(h, d), backupRoutes(h, d), containerRoutes(h, d), transferRoutes(h, d))
 }
 
 func nodeRoutes(h handlers, d decoder) []route {
 	const port, file = "/network/ports/:ip/:port", uiPath + "/:version"
 	return []route{
-		{get, "/api/v1/public/ping", anyQuery, "", public, "", answers(h.health.ping)},
-		{get, "/healthz", anyQuery, "", public, "", answers(h.health.healthz)},
-		{get, "/readyz", anyQuery, "", public, "", answers(h.health.readyz)},
-		{get, "/openapi.yaml", "", "", public, "", raw(h.health.document)},
-		{get, uiPath, anyQuery, "", public, "", raw(h.page.index)},
-		{get, file + "/:file", anyQuery, "", public, "", raw(h.page.file)},
-		{get, file + "/:folder/:file", anyQuery, "", public, "", raw(h.page.file)},
-		{get, metricsPath, anyQuery, v1.ScopeRead, nodeWide | anyAccept, "", raw(h.health.metrics)},
+		{method: get, path: "/api/v1/public/ping", query: anyQuery, flags: public,
+			endpoint: answers(h.health.ping)},
+		{method: get, path: "/healthz", query: anyQuery, flags: public,
+			endpoint: answers(h.health.healthz)},
+		{method: get, path: "/readyz", query: anyQuery, flags: public,
+			endpoint: answers(h.health.readyz)},
+		{method: get, path: "/openapi.yaml", flags: public,
+			endpoint: raw(document(api.Document))},
+		{method: get, path: "/openapi-3.0.yaml", flags: public,
+			endpoint: raw(document(api.Document30))},
+		{method: get, path: uiPath, query: anyQuery, flags: public,
+			endpoint: raw(h.page.index)},
+		{method: get, path: file + "/:file", query: anyQuery, flags: public,
+			endpoint: raw(h.page.file)},
+		{method: get, path: file + "/:folder/:file", query: anyQuery, flags: public,
+			endpoint: raw(h.page.file)},
+		{method: get, path: metricsPath, query: anyQuery, scope: v1.ScopeRead, flags: nodeWide | anyAccept,
+			endpoint: raw(h.health.metrics)},
 
-		{post, "/auth/tokens", "", v1.ScopeAdmin, 0, "token.create", takes(d, h.tokens.check, h.tokens.mint)},
-		{get, "/auth/tokens", "limit continue", v1.ScopeAdmin, nodeWide, "", answers(h.tokens.list)},
-		{remove, "/auth/tokens/:token", "", v1.ScopeAdmin, nodeWide, "token.delete", answers(h.tokens.revoke)},
-		{get, "/auth/self", "", "", 0, "", answers(h.self.get)},
-		{post, "/auth/tickets", "", "", 0, "ticket.create", answers(h.self.ticket)},
+		{method: post, path: "/auth/tokens", scope: v1.ScopeAdmin, action: "token.create",
+			endpoint: takes(d, h.tokens.check, h.tokens.mint)},
+		{method: get, path: "/auth/tokens", query: "limit continue", scope: v1.ScopeAdmin, flags: nodeWide,
+			endpoint: answers(h.tokens.list)},
+		{method: remove, path: "/auth/tokens/:token", scope: v1.ScopeAdmin, flags: nodeWide, action: "token.delete",
+			endpoint: answers(h.tokens.revoke)},
+		{method: get, path: "/auth/self",
+			endpoint: answers(h.self.get)},
+		{method: post, path: "/auth/tickets", action: "ticket.create",
+			endpoint: answers(h.self.ticket)},
 
-		{post, "/network/ports", "", v1.ScopeNetwork, nodeWide, "port.create", takes(d, h.ports.check, h.ports.add)},
-		{get, "/network/ports", "limit continue", v1.ScopeRead, 0, "", raw(h.ports.list)},
-		{post, "/network/ports/bulk", "", v1.ScopeNetwork, nodeWide, "port.create", takes(d, h.ports.checkRanges, h.ports.addBulk)},
-		{post, "/network/ports/bulk-delete", "", v1.ScopeNetwork, nodeWide, "port.delete", takes(d, h.ports.checkRefs, h.ports.deleteBulk)},
-		{get, "/network/ports/random", "ip protocol", v1.ScopeRead, 0, "", answers(h.ports.random)},
-		{get, port, "protocol", v1.ScopeRead, 0, "", answers(h.ports.get)},
-		{remove, port, "protocol", v1.ScopeNetwork, nodeWide, "port.delete", answers(h.ports.delete)},
-		{put, port + "/use", "protocol", v1.ScopeNetwork, nodeWide, "port.use", takes(d, nil, h.ports.use)},
+		{method: post, path: "/network/ports", scope: v1.ScopeNetwork, flags: nodeWide, action: "port.create",
+			endpoint: takes(d, h.ports.check, h.ports.add)},
+		{method: get, path: "/network/ports", query: "limit continue", scope: v1.ScopeRead, flags: filtered,
+			endpoint: raw(h.ports.list)},
+		{method: post, path: "/network/ports/bulk", scope: v1.ScopeNetwork, flags: nodeWide, action: "port.create",
+			endpoint: takes(d, h.ports.checkRanges, h.ports.addBulk)},
+		{method: post, path: "/network/ports/bulk-delete", scope: v1.ScopeNetwork, flags: nodeWide, action: "port.delete",
+			endpoint: takes(d, h.ports.checkRefs, h.ports.deleteBulk)},
+		{method: get, path: "/network/ports/random", query: "ip protocol", scope: v1.ScopeRead,
+			endpoint: answers(h.ports.random)},
+		{method: get, path: port, query: "protocol", scope: v1.ScopeRead,
+			endpoint: answers(h.ports.get)},
+		{method: remove, path: port, query: "protocol", scope: v1.ScopeNetwork, flags: nodeWide, action: "port.delete",
+			endpoint: answers(h.ports.delete)},
+		{method: put, path: port + "/use", query: "protocol", scope: v1.ScopeNetwork, flags: nodeWide, action: "port.use",
+			endpoint: takes(d, nil, h.ports.use)},
 
-		{get, "/audit", "since limit last container volume actor", v1.ScopeAdmin, nodeWide, "", answers(h.audit.list)},
+		{method: get, path: "/audit", query: "since limit last container volume actor", scope: v1.ScopeAdmin, flags: nodeWide,
+			endpoint: answers(h.audit.list)},
 
-		{get, "/node", "", v1.ScopeRead, nodeWide, "", answers(h.node.get)},
-		{get, "/debug/pprof", "", v1.ScopeAdmin, nodeWide | link, "", raw(h.profiles.get)},
-		{get, "/debug/pprof/:profile", "seconds debug gc", v1.ScopeAdmin, nodeWide | link, "", raw(h.profiles.get)},
-		{get, "/remote/config", "", v1.ScopeAdmin, nodeWide, "", answers(h.config.get)},
-		{post, "/remote/config/reload", "", v1.ScopeAdmin, nodeWide, "config.reload", answers(h.config.reload)},
+		{method: get, path: "/node", scope: v1.ScopeRead, flags: nodeWide,
+			endpoint: answers(h.node.get)},
+		{method: get, path: "/debug/pprof", scope: v1.ScopeAdmin, flags: nodeWide | link,
+			endpoint: raw(h.profiles.get)},
+		{method: get, path: "/debug/pprof/:profile", query: "seconds debug gc", scope: v1.ScopeAdmin, flags: nodeWide | link,
+			endpoint: raw(h.profiles.get)},
+		{method: get, path: "/remote/config", scope: v1.ScopeAdmin, flags: nodeWide,
+			endpoint: answers(h.config.get)},
+		{method: post, path: "/remote/config/reload", scope: v1.ScopeAdmin, flags: nodeWide, action: "config.reload",
+			endpoint: answers(h.config.reload)},
 	}
 }
 
 func volumeRoutes(h handlers, d decoder) []route {
 	const volume = "/volumes/:volume"
 	return []route{
-		{post, "/volumes", "", v1.ScopeAdmin, nodeWide, "volume.create", takes(d, h.volumes.check, h.volumes.create)},
-		{get, "/volumes", "label limit continue", v1.ScopeRead, 0, "", answers(h.volumes.list)},
-		{get, volume, "", v1.ScopeRead, 0, "", answers(h.volumes.get)},
-		{patch, volume, "", v1.ScopeAdmin, 0, "volume.update", takes(d, h.volumes.checkChange, h.volumes.patch)},
-		{remove, volume, "", v1.ScopeAdmin, 0, "volume.delete", answers(h.volumes.delete)},
+		{method: post, path: "/volumes", scope: v1.ScopeAdmin, flags: nodeWide, action: "volume.create",
+			endpoint: takes(d, h.volumes.check, h.volumes.create)},
+		{method: get, path: "/volumes", query: "label limit continue", scope: v1.ScopeRead,
+			endpoint: answers(h.volumes.list)},
+		{method: get, path: volume, scope: v1.ScopeRead,
+			endpoint: answers(h.volumes.get)},
+		{method: patch, path: volume, scope: v1.ScopeAdmin, action: "volume.update",
+			endpoint: takes(d, h.volumes.checkChange, h.volumes.patch)},
+		{method: remove, path: volume, scope: v1.ScopeAdmin, action: "volume.delete",
+			endpoint: answers(h.volumes.delete)},
 
-		{get, volume + "/files", "path", v1.ScopeFiles, orRead, "", raw(h.files.list)},
-		{post, volume + "/files", "", v1.ScopeFiles, 0, "file.write", raw(h.files.write)},
-		{remove, volume + "/files", "path", v1.ScopeFiles, 0, "file.delete", answers(h.files.delete)},
-		{get, volume + "/files/search", "query path", v1.ScopeFiles, orRead, "", answers(h.files.search)},
-		{get, volume + "/files/content", "path", v1.ScopeFiles, orRead | link, "", raw(h.files.download)},
-		{put, volume + "/files/content", "path", v1.ScopeFiles, anyAccept, "file.write", raw(h.files.upload)},
-		{post, volume + "/folders", "", v1.ScopeFiles, 0, "folder.create", takes(d, nil, h.files.makeFolder)},
-		{post, volume + "/copy", "", v1.ScopeFiles, 0, "file.copy", takes(d, nil, h.files.copy)},
-		{post, volume + "/rename", "", v1.ScopeFiles, 0, "file.rename", takes(d, nil, h.files.rename)},
-		{post, volume + "/chmod", "", v1.ScopeFiles, 0, "file.chmod", takes(d, h.files.checkMode, h.files.chmod)},
-		{post, volume + "/compress", "", v1.ScopeFiles, 0, "archive.create", takes(d, h.files.checkCompress, h.files.compress)},
-		{post, volume + "/decompress", "", v1.ScopeFiles, 0, "archive.extract", takes(d, nil, h.files.decompress)},
-		{post, volume + "/pull", "", v1.ScopeFiles, limitsJobs, "pull.create", h.pulls.enabled(takes(d, h.pulls.check, h.pulls.create))},
-		{get, volume + "/pulls", "", v1.ScopeFiles, orRead, "", answers(h.pulls.list)},
-		{remove, volume + "/pulls/:pull", "", v1.ScopeFiles, limitsJobs, "pull.cancel", answers(h.pulls.cancel)},
+		{method: get, path: volume + "/files", query: "path mime", scope: v1.ScopeFiles, flags: orRead,
+			endpoint: raw(h.files.list)},
+		{method: post, path: volume + "/files", scope: v1.ScopeFiles, action: "file.write",
+			endpoint: raw(h.files.write)},
+		{method: remove, path: volume + "/files", query: "path", scope: v1.ScopeFiles, action: "file.delete",
+			endpoint: answers(h.files.delete)},
+		{method: get, path: volume + "/files/search", query: "query path mime", scope: v1.ScopeFiles, flags: orRead,
+			endpoint: answers(h.files.search)},
+		{method: get, path: volume + "/files/content", query: "path", scope: v1.ScopeFiles, flags: orRead | link,
+			endpoint: raw(h.files.download)},
+		{method: put, path: volume + "/files/content", query: "path", scope: v1.ScopeFiles, flags: anyAccept, action: "file.write",
+			endpoint: raw(h.files.upload)},
+		{method: post, path: volume + "/folders", scope: v1.ScopeFiles, action: "folder.create",
+			endpoint: takes(d, nil, h.files.makeFolder)},
+		{method: post, path: volume + "/copy", scope: v1.ScopeFiles, action: "file.copy",
+			endpoint: takes(d, nil, h.files.copy)},
+		{method: post, path: volume + "/rename", scope: v1.ScopeFiles, action: "file.rename",
+			endpoint: takes(d, nil, h.files.rename)},
+		{method: post, path: volume + "/chmod", scope: v1.ScopeFiles, action: "file.chmod",
+			endpoint: takes(d, h.files.checkMode, h.files.chmod)},
+		{method: post, path: volume + "/compress", scope: v1.ScopeFiles, action: "archive.create",
+			endpoint: takes(d, h.files.checkCompress, h.files.compress)},
+		{method: post, path: volume + "/decompress", scope: v1.ScopeFiles, action: "archive.extract",
+			endpoint: takes(d, nil, h.files.decompress)},
+		{method: get, path: volume + "/archive", query: "path format ignore", scope: v1.ScopeFiles, flags: orRead | link,
+			endpoint: raw(h.files.archive)},
+		{method: put, path: volume + "/archive", query: "path format encoding", scope: v1.ScopeFiles, flags: anyAccept, action: "archive.extract",
+			endpoint: raw(h.files.extract)},
+		{method: post, path: volume + "/pull", scope: v1.ScopeFiles, flags: limitsJobs, action: "pull.create",
+			endpoint: h.pulls.enabled(takes(d, h.pulls.check, h.pulls.create))},
+		{method: get, path: volume + "/pulls", scope: v1.ScopeFiles, flags: orRead,
+			endpoint: answers(h.pulls.list)},
+		{method: remove, path: volume + "/pulls/:pull", scope: v1.ScopeFiles, flags: limitsJobs, action: "pull.cancel",
+			endpoint: answers(h.pulls.cancel)},
 	}
 }
 
 func backupRoutes(h handlers, d decoder) []route {
 	const backup, policy = "/backups/:backup", "/volumes/:volume/backup-policy"
 	return []route{
-		{post, "/volumes/:volume/backups", "", v1.ScopeFiles, limitsJobs, "backup.create", takes(d, h.backups.check, h.backups.create)},
-		{get, "/volumes/:volume/backups", "limit continue", v1.ScopeRead, 0, "", answers(h.backups.listOfVolume)},
-		{get, "/backups", "volume limit continue", v1.ScopeRead, 0, "", answers(h.backups.list)},
-		{get, backup, "", v1.ScopeRead, 0, "", answers(h.backups.get)},
-		{get, backup + "/content", "", v1.ScopeRead, link, "", raw(h.backups.download)},
-		{post, backup + "/restore", "", v1.ScopeAdmin, limitsJobs, "backup.restore", takes(d, h.backups.checkRestore, h.backups.restore)},
-		{remove, backup, "", v1.ScopeFiles, limitsJobs, "backup.delete", answers(h.backups.delete)},
+		{method: post, path: "/volumes/:volume/backups", scope: v1.ScopeFiles, flags: limitsJobs, action: "backup.create",
+			endpoint: takes(d, h.backups.check, h.backups.create)},
+		{method: put, path: "/volumes/:volume/backups/:backup", scope: v1.ScopeFiles, flags: limitsJobs, action: "backup.create",
+			endpoint: takes(d, h.backups.check, h.backups.put)},
+		{method: get, path: "/volumes/:volume/backups", query: "limit continue", scope: v1.ScopeRead,
+			endpoint: answers(h.backups.listOfVolume)},
+		{method: get, path: "/backups", query: "volume limit continue", scope: v1.ScopeRead,
+			endpoint: answers(h.backups.list)},
+		{method: get, path: backup, scope: v1.ScopeRead,
+			endpoint: answers(h.backups.get)},
+		{method: get, path: backup + "/content", scope: v1.ScopeRead, flags: link,
+			endpoint: raw(h.backups.download)},
+		{method: get, path: backup + "/files", query: "path", scope: v1.ScopeRead,
+			endpoint: raw(h.backups.files)},
+		{method: post, path: backup + "/restore", scope: v1.ScopeAdmin, flags: limitsJobs, action: "backup.restore",
+			endpoint: takes(d, h.backups.checkRestore, h.backups.restore)},
+		{method: remove, path: backup, scope: v1.ScopeFiles, flags: limitsJobs, action: "backup.delete",
+			endpoint: answers(h.backups.delete)},
 
-		{get, "/store/content", "", v1.ScopeAdmin, nodeWide, "", raw(h.stored.download)},
+		{method: get, path: "/store/content", scope: v1.ScopeAdmin, flags: nodeWide,
+			endpoint: raw(h.stored.download)},
 
-		{put, policy, "", v1.ScopeFiles, 0, "policy.update", takes(d, h.backups.checkPolicy, h.backups.putPolicy)},
-		{get, policy, "", v1.ScopeRead, 0, "", answers(h.backups.policy)},
-		{remove, policy, "", v1.ScopeFiles, 0, "policy.delete", answers(h.backups.deletePolicy)},
+		{method: put, path: policy, scope: v1.ScopeFiles, action: "policy.update",
+			endpoint: takes(d, h.backups.checkPolicy, h.backups.putPolicy)},
+		{method: get, path: policy, scope: v1.ScopeRead,
+			endpoint: answers(h.backups.policy)},
+		{method: remove, path: policy, scope: v1.ScopeFiles, action: "policy.delete",
+			endpoint: answers(h.backups.deletePolicy)},
 	}
 }
 
 func containerRoutes(h handlers, d decoder) []route {
-	const container = "/containers/:id"
+	const container, schedule = "/containers/:id", "/containers/:id/schedules/:schedule"
 	return []route{
-		{post, "/containers", "", v1.ScopeAdmin, 0, "container.create", takes(d, h.containers.checkCreate, h.containers.create)},
-		{get, "/containers", "label stats limit continue", v1.ScopeRead, 0, "", answers(h.containers.list)},
-		{get, container, "view", v1.ScopeRead, 0, "", answers(h.containers.get)},
-		{put, container, "dry_run", v1.ScopeAdmin, dryRuns, "container.apply", takes(d, h.containers.checkApply, h.containers.apply)},
-		{remove, container, "volume", v1.ScopeAdmin, 0, "container.delete", answers(h.containers.delete)},
-		{post, container + "/start", "", v1.ScopePower, limitsStarts, "container.start", answers(h.containers.power(intent.Start))},
-		{post, container + "/stop", "", v1.ScopePower, 0, "container.stop", answers(h.containers.power(intent.Stop))},
-		{post, container + "/kill", "", v1.ScopePower, 0, "container.kill", answers(h.containers.power(intent.Kill))},
-		{post, container + "/restart", "", v1.ScopePower, limitsStarts, "container.restart", answers(h.containers.power(intent.Restart))},
-		{post, container + "/reinstall", "", v1.ScopeAdmin, 0, "container.reinstall", takes(d, h.containers.checkReinstall, h.containers.reinstall)},
-		{post, container + "/rebind-network", "", v1.ScopeNetwork, 0, "container.rebind", takes(d, h.containers.checkRebind, h.containers.rebindNetwork)},
+		{method: get, path: container + "/schedules", scope: v1.ScopeAdmin,
+			endpoint: answers(h.schedules.list)},
+		{method: put, path: schedule, scope: v1.ScopeAdmin, action: "schedule.update",
+			endpoint: takes(d, h.schedules.check, h.schedules.put)},
+		{method: get, path: schedule, scope: v1.ScopeAdmin,
+			endpoint: answers(h.schedules.get)},
+		{method: remove, path: schedule, scope: v1.ScopeAdmin, action: "schedule.delete",
+			endpoint: answers(h.schedules.delete)},
+		{method: post, path: schedule + "/run", scope: v1.ScopeAdmin, action: "schedule.run",
+			endpoint: answers(h.schedules.run)},
 
-		{post, container + "/command", "", v1.ScopeConsole, 0, "container.command", takes(d, nil, h.consoles.command)},
-		{get, container + "/logs", "tail since before since_line", v1.ScopeRead, 0, "", raw(h.consoles.logs(""))},
-		{get, container + "/logs/content", "", v1.ScopeRead, link, "", raw(h.consoles.content)},
-		{get, container + "/install-logs", "tail since before since_line", v1.ScopeRead, 0, "", raw(h.consoles.logs(v1.InstallConsole))},
-		{get, container + "/stats", "", v1.ScopeRead, 0, "", answers(h.consoles.stats)},
-		{get, "/events", "since epoch container volume type limit last", v1.ScopeRead, 0, "", answers(h.events.list)},
+		{method: post, path: "/eggs", scope: v1.ScopeAdmin, flags: nodeWide,
+			endpoint: takes(d, nil, importEgg)},
+		{method: post, path: "/containers", scope: v1.ScopeAdmin, action: "container.create",
+			endpoint: takes(d, h.containers.checkCreate, h.containers.create)},
+		{method: get, path: "/containers", query: "label stats limit continue", scope: v1.ScopeRead,
+			endpoint: answers(h.containers.list)},
+		{method: get, path: container, scope: v1.ScopeRead,
+			endpoint: answers(h.containers.get)},
+		{method: get, path: container + "/spec", scope: v1.ScopeRead,
+			endpoint: answers(h.containers.spec)},
+		{method: put, path: container, query: "dry_run apply", scope: v1.ScopeAdmin, flags: dryRuns, action: "container.apply",
+			endpoint: takes(d, h.containers.checkApply, h.containers.apply)},
+		{method: remove, path: container, query: "volume", scope: v1.ScopeAdmin, action: "container.delete",
+			endpoint: answers(h.containers.delete)},
+		{method: post, path: container + "/start", scope: v1.ScopePower, flags: limitsStarts, action: "container.start",
+			endpoint: answers(h.containers.power(intent.Start))},
+		{method: post, path: container + "/stop", scope: v1.ScopePower, action: "container.stop",
+			endpoint: answers(h.containers.power(intent.Stop))},
+		{method: post, path: container + "/kill", scope: v1.ScopePower, action: "container.kill",
+			endpoint: answers(h.containers.power(intent.Kill))},
+		{method: post, path: container + "/restart", scope: v1.ScopePower, flags: limitsStarts, action: "container.restart",
+			endpoint: answers(h.containers.power(intent.Restart))},
+		{method: post, path: container + "/reinstall", scope: v1.ScopeAdmin, action: "container.reinstall",
+			endpoint: takes(d, h.containers.checkReinstall, h.containers.reinstall)},
+		{method: post, path: container + "/rebind-network", scope: v1.ScopeNetwork, action: "container.rebind",
+			endpoint: takes(d, h.containers.checkRebind, h.containers.rebindNetwork)},
 
-		{get, "/ws/:id", "since epoch tail since_line", v1.ScopeRead, upgrade | link, "", raw(h.sockets.container)},
-		{get, "/ws", "since epoch tail", v1.ScopeRead, upgrade | link | nodeWide, "", raw(h.sockets.node)},
+		{method: post, path: container + "/command", scope: v1.ScopeConsole, action: "container.command",
+			endpoint: takes(d, nil, h.consoles.command)},
+		{method: get, path: container + "/logs", query: "tail since before since_line", scope: v1.ScopeRead,
+			endpoint: raw(h.consoles.logs(""))},
+		{method: get, path: container + "/logs/content", scope: v1.ScopeRead, flags: link,
+			endpoint: raw(h.consoles.content)},
+		{method: get, path: container + "/install-logs", query: "tail since before since_line", scope: v1.ScopeRead,
+			endpoint: raw(h.consoles.logs(v1.InstallConsole))},
+		{method: get, path: container + "/stats", scope: v1.ScopeRead,
+			endpoint: answers(h.consoles.stats)},
+		{method: get, path: "/events", query: "since epoch container volume type limit last", scope: v1.ScopeRead,
+			endpoint: answers(h.events.list)},
+
+		{method: get, path: "/ws/:id", query: "since epoch tail since_line", scope: v1.ScopeRead, flags: upgrade | link,
+			endpoint: raw(h.sockets.ofContainer)},
+		{method: get, path: "/ws", query: "since epoch tail", scope: v1.ScopeRead, flags: upgrade | link | nodeWide,
+			endpoint: raw(h.sockets.ofNode)},
+	}
+}
+
+func transferRoutes(h handlers, d decoder) []route {
+	const transfer, arrival = "/transfers/:transfer", "/arrivals/:arrival"
+	return []route{
+		{method: post, path: "/containers/:id/transfer", scope: v1.ScopeAdmin, action: "transfer.create",
+			endpoint: takes(d, h.transfers.check, h.transfers.create)},
+		{method: get, path: "/transfers", scope: v1.ScopeRead, flags: nodeWide,
+			endpoint: answers(h.transfers.list)},
+		{method: get, path: transfer, scope: v1.ScopeRead, flags: nodeWide,
+			endpoint: answers(h.transfers.get)},
+		{method: remove, path: transfer, query: "destination_is_gone", scope: v1.ScopeAdmin, flags: nodeWide, action: "transfer.cancel",
+			endpoint: answers(h.transfers.cancel)},
+
+		{method: get, path: "/arrivals", scope: v1.ScopeRead, flags: nodeWide,
+			endpoint: answers(h.arrivals.list)},
+		{method: post, path: "/arrivals", scope: v1.ScopeArrive, flags: nodeWide, action: "arrival.create",
+			endpoint: takes(d, h.arrivals.check, h.arrivals.put)},
+		{method: get, path: arrival + "/tree", scope: v1.ScopeArrive, flags: nodeWide,
+			endpoint: raw(h.arrivals.tree)},
+		{method: put, path: arrival + "/content", scope: v1.ScopeArrive, flags: nodeWide | anyAccept, action: "arrival.write",
+			endpoint: raw(h.arrivals.content)},
+		{method: put, path: arrival + "/backups/:backup", scope: v1.ScopeArrive, flags: nodeWide | anyAccept, action: "arrival.backup",
+			endpoint: raw(h.arrivals.backup)},
+		{method: post, path: arrival + "/commit", scope: v1.ScopeArrive, flags: nodeWide, action: "arrival.commit",
+			endpoint: takes(d, nil, h.arrivals.commit)},
+		{method: remove, path: arrival, scope: v1.ScopeArrive, flags: nodeWide, action: "arrival.cancel",
+			endpoint: answers(h.arrivals.cancel)},
 	}
 }
 
 const (
-	anyQuery   = "*"     // of a route that ignores its query
-	tokenQuery = "token" // of a route with the flag queryToken
-	labelName  = "label" // the only parameter that may be repeated
+	anyQuery   = "*"      // of a route that ignores its query
+	tokenQuery = "token"  // of a route with the flag queryToken
+	labelName  = "label"  // a parameter that may be repeated
+	ignoreName = "ignore" // another one
 )
 
 // parameters returns the names of the query parameters of a route.
@@ -207,7 +341,7 @@ func (r route) checkQuery(c *fiber.Ctx) error {
 		case !slices.Contains(known, name):
 			unknown = true
 			f.Add(shown(name), "unknown parameter")
-		case seen[name] && name != labelName:
+		case seen[name] && name != labelName && name != ignoreName:
 			f.Add(name, "is set twice")
 		}
 		seen[name] = true
@@ -233,7 +367,6 @@ type Operation struct {
 	Scope        v1.Scope
 	In, Out      reflect.Type // of the JSON of the body and of the answer; nil: none
 	Public       bool         // needs no token
-	Vendor       bool         // needs the vendor header
 	TokenInQuery bool
 	Idempotent   bool // takes an idempotency key
 }
@@ -243,7 +376,7 @@ func Operations() (list []Operation) {
 	for _, r := range routes(handlers{}, decoder{}) {
 		list = append(list, Operation{
 			Method: r.method, Path: braces(r.path), Scope: r.scope, In: r.in, Out: r.out,
-			Public: r.is(public), Vendor: !r.is(public | anyAccept), TokenInQuery: r.is(queryToken),
+			Public: r.is(public), TokenInQuery: r.is(queryToken),
 			Idempotent: r.method == post && r.out != nil,
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"berth/api/auth"
 	"berth/api/limit"
 	"berth/api/server/edge"
-	"berth/api/server/ws"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -31,10 +30,11 @@ func newServer(d Deps, more ...route) *Server {
 	s := &Server{sessions: auth.NewSessions(d.Store, d.Settings)}
 	auditor := newAuditor(d.Store, d.Registerer)
 	s.front = edge.New(edge.Options{
-		Settings: d.Settings.Current, Translate: ofStore, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
-		WrongTokens: d.WrongTokens,
+		Settings: d.Settings.Current, Registerer: d.Registerer, Log: d.Log, WrongTokens: d.WrongTokens,
 	})
-	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, paces: newPaces(), tickets: auth.NewTickets(), log: d.Log}
+	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, paces: newPaces(),
+		tickets: auth.NewTickets(), log: d.Log,
+		reads: limit.NewSlots(limit.Reads)}
 	bodies := edge.NewBodies(d.Settings.Current)
 	s.handlers = newHandlers(d, a, s.sessions, bodies)
 	s.table = routes(s.handlers, decoder{store: d.Store, settings: d.Settings, bodies: bodies, keys: auditor.keys})
@@ -45,15 +45,16 @@ func newServer(d Deps, more ...route) *Server {
 // register adds routes to the router.
 func (s *Server) register(a access, list []route) {
 	for _, r := range list {
-		s.front.Add(r.method, r.path, a.guard(r))
+		serve := a.handler(func(c *call) error { return a.serve(c, r) })
+		s.front.Add(r.method, r.path, serve)
 		switch {
 		case r.is(upgrade):
-			s.front.Add(http.MethodHead, r.path, a.refuseHead(r))
+			s.front.Add(http.MethodHead, r.path, a.handler(func(c *call) error { return a.refuseHead(c, r) }))
 		case r.method == get:
-			s.front.Add(http.MethodHead, r.path, a.guard(r))
+			s.front.Add(http.MethodHead, r.path, serve)
 		}
 	}
-	s.front.AddLast(a.unmatched(list))
+	s.front.AddLast(a.handler(func(c *call) error { return a.refuse(c, list) }))
 }
 
 // Listen serves the connections of ln until Shutdown, and closes ln.
@@ -89,37 +90,41 @@ type handlers struct {
 	ports      ports
 	containers containers
 	consoles   consoles
+	schedules  schedules
+	transfers  transfers
+	arrivals   arrivals
 	events     events
 	audit      audit
-	sockets    sockets
+	sockets    *sockets
 	config     configuration
 	node       node
 	profiles   profiles
 }
 
 func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) handlers {
-	sessions := sessions{all: all, access: a}
+	sessions, permits := sessions{all: all, access: a}, newPermits()
 	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, paces: a.paces, commands: limit.NewSlots(limit.Commands)}
+	containers := containers{store: d.Store, settings: d.Settings, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount, node: d.Node}
 	return handlers{
 		health:     health{ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),
 		self:       self{tickets: a.tickets},
 		tokens:     tokens{store: d.Store, settings: d.Settings},
 		volumes:    volumes{store: d.Store, settings: d.Settings},
-		files:      files{store: d.Store, settings: d.Settings, bodies: bodies, files: d.Files, sessions: sessions, permits: newPermits()},
-		backups:    backups{store: d.Store, settings: d.Settings, archives: d.Archives, sessions: sessions},
+		files:      files{store: d.Store, settings: d.Settings, bodies: bodies, files: d.Files, sessions: sessions, permits: permits, log: a.log},
+		backups:    backups{store: d.Store, settings: d.Settings, archives: d.Archives, sessions: sessions, permits: permits},
 		pulls:      pulls{store: d.Store, settings: d.Settings},
 		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},
 		ports:      ports{store: d.Store},
-		containers: containers{store: d.Store, settings: d.Settings, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount, node: d.Node},
-		consoles:   consoles{store: d.Store, hub: d.Hub, sessions: sessions, processes: processes},
-		events:     events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
-		audit:      audit{store: d.Store},
-		sockets: sockets{store: d.Store, access: a, ws: ws.New(ws.Deps{
-			Store: d.Store, Settings: d.Settings, Hub: d.Hub, Sessions: all, Containers: processes,
-			Registerer: d.Registerer, Log: a.log, Refusal: refusal,
-			Forget: a.forget, Pace: func(ctx context.Context, p auth.Principal) error { return a.auditor.pace.Wait(ctx, p.Tenant()) }, Finish: a.auditor.finishMessage,
-		})},
+		containers: containers,
+		consoles:   consoles{store: d.Store, hub: d.Hub, sessions: sessions, processes: processes, history: permits.history},
+		schedules:  schedules{store: d.Store, settings: d.Settings, archives: d.Archives},
+		transfers:  transfers{store: d.Store, settings: d.Settings, own: d.OwnAddress},
+		arrivals: arrivals{store: d.Store, settings: d.Settings, archives: d.Archives, containers: containers, trees: d.Trees, sessions: sessions,
+			dir: d.SpoolDir, spool: new(sync.Mutex)},
+		events:   events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
+		audit:    audit{store: d.Store},
+		sockets:  newSockets(d, a, all, processes, permits.history),
 		config:   configuration{settings: d.Settings, version: d.Version, log: a.log},
 		node:     node{d.Node, d.Store},
 		profiles: profiles{settings: d.Settings, busy: &sync.Mutex{}},

@@ -7,7 +7,6 @@ import (
 
 	"berth/api/auth"
 	"berth/api/server/edge"
-	"berth/api/server/ws"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -40,10 +39,7 @@ func onChangeOf(id string) check {
 		if err := may(tx, p); err != nil {
 			return err
 		}
-		if store.Restoring(tx, id) != "" {
-			return v1.ErrVolumeRestoring
-		}
-		return nil
+		return v1.ReservedBy(store.Restoring(tx, id))
 	}
 }
 
@@ -63,12 +59,17 @@ func onContainer(m v1.Meta) check {
 // ends with the session, and its cause is the reason. The connection of an upload
 // is closed then too, except at shutdown, when it may finish within the timeout.
 func (s sessions) beginOperation(ctx context.Context, c *call, volume string) (context.Context, func(), error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	abort, upload := edge.Abort(c.Ctx), c.Request().IsBodyStream()
 	check := onChangeOf(volume)
 	if c.Method() == http.MethodGet || c.Method() == http.MethodHead {
 		check = onVolumeOf(volume)
 	}
+	return s.begin(ctx, c, check)
+}
+
+// begin begins the session of an operation, which ends when its check fails.
+func (s sessions) begin(ctx context.Context, c *call, check check) (context.Context, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	abort, upload := edge.Abort(c.Ctx), c.Request().IsBodyStream()
 	done, err := s.all.Begin(&auth.Session{
 		Principal: c.caller,
 		Check:     check,
@@ -111,53 +112,4 @@ func refusalOf(err error) error {
 		return edge.ErrUnavailable
 	}
 	return err
-}
-
-// sockets holds the handlers that open WebSockets.
-type sockets struct {
-	store  *store.Store
-	access access
-	ws     *ws.Sockets
-}
-
-// container opens the socket of a container.
-func (s sockets) container(c *call) error {
-	o, err := c.findContainer(s.store)
-	if err != nil {
-		return err
-	}
-	return s.open(c, o.Meta)
-}
-
-// node opens a socket of all containers of the node.
-func (s sockets) node(c *call) error { return s.open(c, v1.Meta{}) }
-
-func (s sockets) open(c *call, container v1.Meta) error {
-	if !ws.IsUpgrade(c.Ctx) {
-		return edge.ErrUpgrade
-	}
-	tail, err := edge.QueryInt(c.Ctx, "tail", ws.DefaultTail, ws.MaxTail)
-	if err != nil {
-		return err
-	}
-	since, replay, err := seqQuery(c)
-	if err != nil {
-		return err
-	}
-	line, resume, err := lineQuery(c)
-	if err != nil {
-		return err
-	}
-	caller, actor := c.caller, c.actor()
-	actor.Via = v1.ViaWebSocket
-	err = s.ws.Open(c.Ctx, ws.Request{
-		Principal: caller, Actor: actor, Container: container, Tail: tail, Replay: replay, Since: since, Epoch: c.Query("epoch"),
-		Resume: resume, Line: line,
-		ID: edge.CallOf(c.Ctx).ID,
-	})
-	if err != nil {
-		return edge.ErrMalformed
-	}
-	c.session = true
-	return nil
 }

@@ -42,7 +42,7 @@ func (h *harness) dialSocket(path string, header http.Header) (*client, *http.Re
 		return nil, resp, err
 	}
 	h.t.Cleanup(func() { _ = c.Close() })
-	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(5*time.Minute)))
 	return &client{h.t, c, h.store.Incarnations.Epoch(), ""}, resp, nil
 }
 
@@ -51,6 +51,7 @@ func (c *client) next() object {
 	c.t.Helper()
 	_, raw, err := c.ReadMessage()
 	require.NoError(c.t, err)
+	openapitest.CheckValue(c.t, "SocketMessage", raw)
 	openapitest.CheckValue(c.t, "SocketMessage", raw)
 	var m object
 	require.NoError(c.t, json.Unmarshal(raw, &m), string(raw))
@@ -266,7 +267,7 @@ func TestSocketScopes(t *testing.T) {
 	c, _, err := h.dialSocket("/ws/mc?tail=0&token="+token, nil)
 	require.NoError(t, err)
 	c.next()
-	for _, event := range []string{"send_command", "power"} {
+	for _, event := range []string{"send_command", "power", "resize"} {
 		c.send(event, "start")
 		require.Equal(t, object{"event": "daemon_message", "data": "Token scope does not allow this operation"}, c.next())
 	}
@@ -322,7 +323,7 @@ func TestSocketCloseReasons(t *testing.T) {
 		}, 1000, "container is deleted"},
 		"deletion, reported by the hub": {object{}, func(h *harness) { require.NoError(h.t, h.hub.Remove("mc")) }, 1000, "container is deleted"},
 		"shutdown": {object{}, func(h *harness) {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			require.NoError(h.t, h.server.Shutdown(ctx))
 		}, 1001, "shutting down"},
@@ -407,6 +408,6 @@ func TestClosedSocketsAreReleased(t *testing.T) {
 	require.Eventually(t, func() bool {
 		listenedTo, _, _ := h.hub.Watched()
 		return len(listenedTo) == 0 && h.server.sessions.Len() == 0
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	require.Contains(t, h.do(request{method: "GET", path: "/metrics", accept: "-"}).raw, "berth_websocket_connections 0")
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/api/limit"
 )
 
 // TestStartsOfLimitedTokens sends starts by HTTP and by a socket with a token that is
@@ -39,6 +41,22 @@ func TestStartsOfLimitedTokens(t *testing.T) {
 	require.Equal(t, 200, power(token, "kill").status, "it starts nothing")
 	require.Equal(t, 200, power(token, "stop").status)
 	require.Equal(t, 200, power("", "start").status, "the configured token")
+}
+
+// TestResizesHaveAPace: the engine carries out each, so that those of a container wait for one another.
+func TestResizesHaveAPace(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.ready("other")
+	p := processes{store: h.store, console: h.console, paces: newPaces()}
+	unwanted := func() error { t.Error("it has waited"); return nil }
+	require.NoError(t, p.resize(t.Context(), "mc", 100, 50, unwanted))
+	for range 10 {
+		p.paces.resizes.Count("mc", limit.Resizes().Burst)
+	}
+	require.Error(t, p.resize(t.Context(), "mc", 101, 50, unwanted), "its turn comes after the time of a command")
+	require.NoError(t, p.resize(t.Context(), "other", 102, 50, unwanted))
+	require.Equal(t, []string{"mc 100x50", "other 102x50"}, h.console.all())
 }
 
 // TestJobsOfLimitedTokens requires that backups and downloads are begun and removed at a pace,

@@ -25,7 +25,8 @@ func (s tokens) mint(c *call, r v1.TokenRequest) (v1.NewToken, error) {
 	var f v1.FieldErrors // check found none
 	settings := s.settings.Current().Authorization
 	grant := auth.Grant{Name: r.Name, TTL: intent.CheckToken(&f, r, time.Duration(settings.MaxTTL)), SingleUse: r.RemoveOnUse,
-		Scopes: r.Scopes, Containers: r.Containers, SSHKeys: auth.CheckKeys(&f, r.SSHKeys)}
+		Scopes: r.Scopes, Containers: r.Containers, SSHKeys: auth.CheckKeys(&f, r.SSHKeys),
+		OnBehalfOf: r.OnBehalfOf, Address: r.Address}
 	secret, expires, err := auth.Mint(c.writer(s.store), settings, c.caller, grant)
 	return newToken(secret, expires), err
 }
@@ -36,7 +37,9 @@ func newToken(secret v1.Secret, expires time.Time) v1.NewToken {
 
 func viewOfToken(o v1.Token) v1.TokenView {
 	view := v1.TokenView{ID: o.Meta.ID, Name: o.Spec.Name, Scopes: o.Spec.Scopes, Containers: []string{}, SSHKeys: []string{},
-		ExpiresAt: o.Spec.ExpiresAt.UTC().Format(time.RFC3339), RemoveOnUse: o.Spec.RemoveOnUse, Spent: o.Spec.Spent, Parent: v1.NullString(o.Spec.Parent)}
+		OnBehalfOf: o.Spec.OnBehalfOf, Address: o.Spec.Address,
+		ExpiresAt: o.Spec.ExpiresAt.UTC().Format(time.RFC3339), RemoveOnUse: o.Spec.RemoveOnUse, Spent: o.Spec.Spent,
+		Parent: v1.NullString(o.Spec.Parent)}
 	for _, ref := range o.Spec.Containers {
 		view.Containers = append(view.Containers, ref.ID)
 	}
@@ -56,14 +59,12 @@ func (s tokens) list(c *call) (body tokensBody, err error) {
 	if err != nil {
 		return body, err
 	}
-	err = s.store.View(func(tx *store.Tx) error {
-		listed := auth.Listed(tx, s.settings.Current().Authorization)
-		body.Tokens, body.Continue = listShown(page, store.Tokens.After(tx, page.after), func(o v1.Token) (v1.TokenView, bool) {
-			return viewOfToken(o), listed(o)
-		})
-		return nil
+	tx := s.store.Read()
+	listed := auth.Listed(tx, s.settings.Current().Authorization)
+	body.Tokens, body.Continue = listShown(page, store.Tokens.After(tx, page.after), func(o v1.Token) (v1.TokenView, bool) {
+		return viewOfToken(o), listed(o)
 	})
-	return body, err
+	return body, nil
 }
 
 func (s tokens) revoke(c *call) (messageBody, error) {

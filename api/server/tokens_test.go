@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
 func (h *harness) mint(body object) string {
@@ -33,7 +35,7 @@ func TestMintToken(t *testing.T) {
 	require.NotContains(t, list.raw, strings.TrimPrefix(token, "berth_"))
 	entry := list.json["tokens"].([]any)[0].(map[string]any)
 	require.Equal(t, a.json["id"], entry["id"])
-	require.Len(t, entry["scopes"], 6)
+	require.Len(t, entry["scopes"], len(v1.Scopes()))
 	require.Equal(t, a.json["expires_at"], entry["expires_at"])
 	h.must("DELETE", "/auth/tokens/"+entry["id"].(string), nil)
 	require.Equal(t, 401, h.do(request{method: "GET", path: "/containers", token: token}).status)
@@ -42,7 +44,7 @@ func TestMintToken(t *testing.T) {
 		require.Equal(t, 400, h.call("POST", "/auth/tokens", object{"ttl": ttl}).status, ttl)
 	}
 	h.refuse(400, "ttl: must be a string; remove_on_use: must be true or false", "POST", "/auth/tokens", object{"ttl": 60, "remove_on_use": "yes"})
-	h.refuse(400, "scopes[1]: must be one of read, power, console, files, network, admin", "POST", "/auth/tokens", object{"scopes": []string{"read", "root"}})
+	h.refuse(400, "scopes[1]: must be one of read, power, console, files, network, admin, arrive", "POST", "/auth/tokens", object{"scopes": []string{"read", "root"}})
 }
 
 func TestSingleUse(t *testing.T) {

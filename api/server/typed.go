@@ -6,46 +6,41 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
-// call is a request, from admit until its answer is complete. See edge.Call.
+// call is a request, from handler until its answer is complete. See edge.Call. It has no principal
+// until admit.
 type call struct {
 	*fiber.Ctx
 	caller  auth.Principal
-	entry   *store.Request // in the audit log; nil: it has none
-	session bool           // it has a session, which ends later than the handler
-	faults  v1.FieldErrors // of its body
-	created bool           // it is answered with 201
-}
-
-// callOf returns a request. It has no principal until admit.
-func callOf(c *fiber.Ctx) *call {
-	if own, admitted := edge.CallOf(c).Owner.(*call); admitted {
-		return own
-	}
-	return &call{Ctx: c}
+	recheck func(tx *store.Tx) error // see access.bind
+	uid     string                   // of the container in its path
+	request *store.Request           // what it changes, with its entry in the audit log; nil: it has none
+	session bool                     // it has a session, which ends later than the handler
+	faults  v1.FieldErrors           // of its body
+	created bool                     // it is answered with 201
 }
 
 // endpoint is the handler of a route, with the types of the JSON that it takes and answers.
 type endpoint struct {
-	handle  fiber.Handler
+	handle  func(*call) error
 	in, out reflect.Type // nil: none, or no JSON
 }
 
 // raw returns an endpoint that reads and answers by itself.
 func raw(handle func(*call) error) endpoint {
-	return endpoint{handle: func(c *fiber.Ctx) error { return handle(callOf(c)) }}
+	return endpoint{handle: handle}
 }
 
 // answers returns an endpoint without a body, which answers with what get returns.
 func answers[Out any](get func(*call) (Out, error)) endpoint {
-	return endpoint{out: reflect.TypeFor[Out](), handle: func(c *fiber.Ctx) error {
-		own := callOf(c)
-		out, err := get(own)
-		return own.answer(out, err)
+	return endpoint{out: reflect.TypeFor[Out](), handle: func(c *call) error {
+		out, err := get(c)
+		return c.answer(out, err)
 	}}
 }
 
@@ -53,23 +48,32 @@ func answers[Out any](get func(*call) (Out, error)) endpoint {
 // receives every error of a body at once: those of its JSON, and those that check adds to
 // call.faults. An error that check returns precedes them. check may set defaults, or be nil.
 func takes[In, Out any](d decoder, check func(*call, *In) error, do func(*call, In) (Out, error)) endpoint {
-	return endpoint{in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), handle: func(c *fiber.Ctx) error {
-		own := callOf(c)
+	return endpoint{in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), handle: func(c *call) error {
 		var in In
-		if err := d.decode(own, &in); err != nil {
+		if err := d.decode(c, &in); err != nil {
 			return err
 		}
 		if check != nil {
-			if err := check(own, &in); err != nil {
+			if err := check(c, &in); err != nil {
 				return err
 			}
 		}
-		if err := own.faults.Err(); err != nil {
+		if err := c.faults.Err(); err != nil {
 			return err
 		}
-		out, err := do(own, in)
-		return own.answer(out, err)
+		out, err := do(c, in)
+		return c.answer(out, err)
 	}}
+}
+
+// checkIn returns the check of a request that has waited.
+func (c *call) checkIn(db *store.Store) func() error {
+	return func() error { return c.recheck(db.Read()) }
+}
+
+// claim is that of a request on an object, such as a volume.
+func (c *call) claim(db *store.Store, object string) limit.Claim {
+	return limit.Claim{Tenant: c.caller.Tenant(), Object: object, Check: c.checkIn(db)}
 }
 
 // answer sends the answer of a handler as JSON, or returns its error.
@@ -106,13 +110,11 @@ func (d decoder) decode(c *call, out any) error {
 	if err != nil {
 		return err
 	}
-	err = d.store.View(func(tx *store.Tx) error { // the body may have taken longer than the token was valid
-		if c.caller, err = c.caller.Verify(tx, d.settings.Current().Authorization); err != nil || c.entry == nil {
-			return err
-		}
-		return c.entry.Check(tx)
-	})
-	if err != nil {
+	tx := d.store.Read() // the body may have taken longer than the token was valid
+	if c.caller, err = c.caller.Verify(tx, d.settings.Current().Authorization); err != nil {
+		return err
+	}
+	if err := c.recheck(tx); err != nil {
 		return err
 	}
 	if err := d.keys.begin(c, body); err != nil {

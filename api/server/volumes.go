@@ -36,14 +36,14 @@ type messageBody struct {
 }
 
 func (s volumes) check(c *call, spec *v1.VolumeSpec) error {
-	intent.CheckVolume(&c.faults, spec)
+	intent.CheckVolume(&c.faults, spec, s.settings.Current().Kubernetes.Claims)
 	return nil
 }
 
 // create answers when the directory exists, or after volumeWait: the volume
 // is stored, so the directory will be created in any case.
 func (s volumes) create(c *call, spec v1.VolumeSpec) (newVolumeBody, error) {
-	answer := func(id string) newVolumeBody { return newVolumeBody{id, volumePath(s.settings, id)} }
+	answer := func(id string) newVolumeBody { return newVolumeBody{id, volumePath(s.settings, id, spec.Storage)} }
 	c.created = true
 	id, err := intent.CreateVolume(c.promise(s.store, func(id string) any { return answer(id) }), spec)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s volumes) create(c *call, spec v1.VolumeSpec) (newVolumeBody, error) {
 }
 
 // volumePath returns the directory of a volume on the host.
-func volumePath(settings auth.Settings, id string) string {
-	return filepath.Join(settings.Current().Storage.VolumesPath, id)
+func volumePath(settings auth.Settings, id, storage string) string {
+	return filepath.Join(settings.Current().VolumesIn(storage), id)
 }
 
 // findVolume returns the volume that the path of a request names and the
@@ -81,23 +81,19 @@ func (c *call) volumeID(db *store.Store) (id string, err error) {
 			c.describe(func(a *v1.Audit) { a.Object, a.Volume = id, id })
 		}
 	}()
-	err = db.View(func(tx *store.Tx) error {
-		if !c.caller.Restricted() { // no need to find the containers that use it
-			volume, err := intent.FindVolume(tx, c.Params("volume"))
-			id = volume.Meta.ID
-			return err
-		}
-		volume, _, err := c.findVolume(tx)
-		id = volume.Meta.ID
-		return err
-	})
-	return id, err
+	var volume v1.Volume
+	if c.caller.Restricted() {
+		volume, _, err = c.findVolume(db.Read())
+	} else { // no need to find the containers that use it
+		volume, err = intent.FindVolume(db.Read(), c.Params("volume"))
+	}
+	return volume.Meta.ID, err
 }
 
 // view returns a volume as caller sees it: used_by has only the containers
 // that the caller may access.
 func (s volumes) view(v v1.Volume, by []string, caller auth.Principal) v1.VolumeView {
-	view := v1.VolumeView{VolumeID: v.Meta.ID, Path: volumePath(s.settings, v.Meta.ID), VolumeSpec: v.Spec,
+	view := v1.VolumeView{VolumeID: v.Meta.ID, Path: volumePath(s.settings, v.Meta.ID, v.Spec.Storage), VolumeSpec: v.Spec,
 		Size: v.Status.Size, CreatedAt: v.Meta.CreatedAt.Unix(), Ready: v.Status.Ready()}
 	for _, id := range by {
 		if caller.CanAccess(id) {
@@ -108,12 +104,8 @@ func (s volumes) view(v v1.Volume, by []string, caller auth.Principal) v1.Volume
 }
 
 func (s volumes) get(c *call) (view v1.VolumeView, err error) {
-	err = s.store.View(func(tx *store.Tx) error {
-		volume, by, err := c.findVolume(tx)
-		view = s.view(volume, by, c.caller)
-		return err
-	})
-	return view, err
+	volume, by, err := c.findVolume(s.store.Read())
+	return s.view(volume, by, c.caller), err
 }
 
 // list answers with the volumes that match every ?label=.
@@ -126,10 +118,7 @@ func (s volumes) list(c *call) (body volumesBody, err error) {
 	if err != nil {
 		return body, err
 	}
-	err = s.store.View(func(tx *store.Tx) (err error) {
-		body.Volumes, body.Continue, err = s.page(tx, c.caller, page, want)
-		return err
-	})
+	body.Volumes, body.Continue, err = s.page(s.store.Read(), c.caller, page, want)
 	return body, err
 }
 

@@ -19,7 +19,8 @@ import (
 // describe describes an entry of the session in the audit log. path is that of a file; empty:
 // the volume.
 func (s *session) describe(action, path string) v1.Audit {
-	return v1.Audit{Action: action, Object: s.volume, Path: v1.MaskTokens(v1.EscapePath(path)), RequestID: s.id, Container: s.container, Volume: s.volume}
+	return v1.Audit{Action: action, Object: s.volume, Path: v1.MaskTokens(v1.EscapePath(path)), RequestID: s.id,
+		Container: s.container, Volume: s.volume, Tenant: s.tenant}
 }
 
 // change makes a change and records it, see auditor, before it is acknowledged. frees reports whether
@@ -42,7 +43,7 @@ func (s *session) mayChange() error {
 	if s.readOnly {
 		return sftp.ErrSSHFxPermissionDenied
 	}
-	if s.server.changes.Wait(s.ctx, s.tenant) != nil {
+	if s.server.limits.changes.Wait(s.ctx, s.tenant, s.valid) != nil {
 		return sftp.ErrSSHFxConnectionLost
 	}
 	return nil

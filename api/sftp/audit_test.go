@@ -94,7 +94,7 @@ func TestUnrecordedChange(t *testing.T) {
 // that another one does not.
 func TestPaceOfChanges(t *testing.T) {
 	h := newHarnessWith(t, func(s *Server) {
-		s.changes = limit.NewRate(limit.Pace{Every: 10 * time.Millisecond, Burst: 5, Keys: 10})
+		s.limits.changes = limit.NewRate(limit.Pace{Every: 10 * time.Millisecond, Burst: 5, Keys: 10})
 	})
 	c := h.open()
 	began := time.Now()
@@ -102,7 +102,7 @@ func TestPaceOfChanges(t *testing.T) {
 		require.NoError(t, c.Mkdir(fmt.Sprint(i)))
 	}
 	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "30 changes, 5 ahead of one in 10 ms")
-	require.Zero(t, h.server.changes.Left("", 1))
+	require.Zero(t, h.server.limits.changes.Left("", 1))
 }
 
 // newAuditor returns an auditor, and a function that returns the audit log.
@@ -113,10 +113,8 @@ func newAuditor(t *testing.T, dir string) (*auditor, func() []v1.AuditEntry) {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return &auditor{store: db, log: slog.New(slog.DiscardHandler)}, func() (list []v1.AuditEntry) {
 		t.Helper()
-		require.NoError(t, db.View(func(tx *store.Tx) (err error) {
-			list, err = store.ReadAudit(tx, 0, 100_000, v1.AuditFilter{})
-			return err
-		}))
+		list, err = store.ReadAudit(db.Read(), 0, 100_000, v1.AuditFilter{})
+		require.NoError(t, err)
 		return list
 	}
 }
@@ -198,4 +196,17 @@ func TestEntriesAreBounded(t *testing.T) {
 		require.ErrorIs(t, a.flush(), store.ErrClosed)
 		require.Len(t, a.waiting, 1)
 	})
+}
+
+// TestAuditOfUser: the sessions and the changes of a token that acts for a user have its name and address.
+func TestAuditOfUser(t *testing.T) {
+	h := newHarness(t)
+	h.container("survival", h.volume)
+	c := h.login("survival", h.mint(auth.Grant{Containers: []string{"survival"}, OnBehalfOf: "alice", Address: "192.0.2.7"}))
+	require.NoError(t, c.Mkdir("d"))
+	entries := h.audit()
+	require.NotEmpty(t, entries)
+	for _, e := range entries {
+		require.Equal(t, []string{"alice", "192.0.2.7"}, []string{e.Actor.OnBehalfOf, e.Actor.Address}, e.Action)
+	}
 }

@@ -23,10 +23,12 @@ type Files interface {
 	Space(ctx context.Context, volume string) (v1.VolumeSpace, error)
 	// OpenFile opens a regular file and nothing else.
 	OpenFile(ctx context.Context, volume, path string, mode v1.OpenMode) (v1.FileHandle, error)
-	Mkdir(ctx context.Context, volume, path string) error
-	Remove(ctx context.Context, volume, path string) error
+	MakeFolder(ctx context.Context, volume, path string) error
+	RemoveFile(ctx context.Context, volume, path string) error
 	RemoveFolder(ctx context.Context, volume, path string) error
-	Rename(ctx context.Context, volume, source, destination string, replace bool) error
+	// Move moves to a destination that must not exist; MoveOver replaces it.
+	Move(ctx context.Context, volume, source, destination string) error
+	MoveOver(ctx context.Context, volume, source, destination string) error
 	Symlink(ctx context.Context, volume, target, path string) error
 	SetAttributes(ctx context.Context, volume, path string, a v1.FileAttributes) (changed bool, err error)
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"syscall"
 
@@ -34,7 +36,7 @@ func (s *session) statusOf(path string, err error) error {
 	case err == nil, errors.Is(err, io.EOF):
 		return err
 	case errors.Is(err, store.ErrDiskFull), errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
-		s.server.log.Error("sftp: a change could not be recorded", slog.String("session", s.id), slog.Any("err", err))
+		s.logFault("sftp: a change could not be recorded", slog.Any("err", err))
 		return errStore
 	case errors.As(err, &refusal):
 		return statusOfRefusal(refusal)
@@ -45,9 +47,31 @@ func (s *session) statusOf(path string, err error) error {
 	case errors.Is(err, syscall.EFBIG):
 		return errQuota
 	}
-	s.server.log.Error("sftp: request failed", slog.String("session", s.id), slog.String("volume", s.volume),
-		slog.String("path", v1.MaskTokens(path)), slog.Any("err", err))
+	s.logFault("sftp: request failed", slog.String("path", v1.MaskTokens(path[:min(len(path), maxLogged)])), slog.Any("err", causeOf(err)))
 	return errInternal
+}
+
+// maxLogged bounds a path in the log, in bytes.
+const maxLogged = 256
+
+// causeOf returns an error without the path that an error of package os has.
+func causeOf(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("%s: %w", path.Op, path.Err)
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return fmt.Errorf("%s: %w", link.Op, link.Err)
+	}
+	return err
+}
+
+// logFault writes a line to the log, unless the tenant has caused too many.
+func (s *session) logFault(text string, args ...any) {
+	if s.server.limits.faults.Take(s.tenant, 1) == 0 {
+		s.server.log.Error(text, append(args, slog.String("session", s.id), slog.String("volume", s.volume))...)
+	}
 }
 
 func statusOfRefusal(refusal *v1.Error) error {
@@ -56,6 +80,8 @@ func statusOfRefusal(refusal *v1.Error) error {
 		return sftp.ErrSSHFxNoSuchFile
 	case v1.InvalidPath, v1.WriteDenied:
 		return sftp.ErrSSHFxPermissionDenied
+	case v1.FileDenied:
+		return fmt.Errorf("%s: %w", refusal.Message, sftp.ErrSSHFxPermissionDenied)
 	case v1.SizeLimit:
 		return errQuota
 	case v1.DiskFull:
@@ -69,7 +95,12 @@ func statusOfRefusal(refusal *v1.Error) error {
 
 // logPanic logs a panic with its stack.
 func (s *Server) logPanic(p any, args ...any) {
-	s.log.Error("sftp: a handler panicked", append(args, slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))...)
+	s.log.Error("sftp: a handler panicked", append(args, panicked(p)...)...)
+}
+
+// panicked describes a panic, with its stack.
+func panicked(p any) []any {
+	return []any{slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack()))}
 }
 
 // recovered ends the connection, or the session, whose handling panics.
@@ -83,7 +114,7 @@ func (s *Server) recovered(end func(), args ...any) {
 // failed makes errInternal the answer to a request whose handler panics.
 func (s *session) failed(err *error) {
 	if p := recover(); p != nil {
-		s.server.logPanic(p, slog.String("session", s.id), slog.String("volume", s.volume))
+		s.logFault("sftp: a handler panicked", panicked(p)...)
 		*err = errInternal
 	}
 }

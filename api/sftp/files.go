@@ -1,9 +1,11 @@
 package sftp
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -61,7 +63,7 @@ func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err 
 			leave()
 		}
 	}()
-	handle, err := s.server.deps.Files.OpenFile(s.ctx, s.volume, path, mode)
+	handle, err := s.server.deps.Files.OpenFile(s.files(), s.volume, path, mode)
 	if err != nil {
 		return nil, s.statusOf(path, err)
 	}
@@ -95,7 +97,7 @@ type file struct {
 // ReadAt reads from the file.
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 	defer f.session.failed(&err)
-	if off < 0 {
+	if off < 0 || off > math.MaxInt64-int64(len(p)) { // no file is so large, and the kernel returns EINVAL
 		return 0, io.EOF
 	}
 	n, err = f.handle.ReadAt(p, off)
@@ -136,7 +138,7 @@ func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 	s, path := h.session, relative(r.Filepath)
 	defer s.failed(&err)
 	if r.Method != "List" {
-		info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
+		info, err := s.server.deps.Files.Stat(s.files(), s.volume, path)
 		return described{info}, s.statusOf(path, err)
 	}
 	leave, err := s.openHandle()
@@ -148,7 +150,7 @@ func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 			leave()
 		}
 	}()
-	handle, err := s.server.deps.Files.OpenFolder(s.ctx, s.volume, path)
+	handle, err := s.server.deps.Files.OpenFolder(s.files(), s.volume, path)
 	if err != nil {
 		return nil, s.statusOf(path, err)
 	}
@@ -159,7 +161,7 @@ func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 func (h *handlers) Lstat(r *sftp.Request) (_ sftp.ListerAt, err error) {
 	s, path := h.session, relative(r.Filepath)
 	defer s.failed(&err)
-	info, err := s.server.deps.Files.Lstat(s.ctx, s.volume, path)
+	info, err := s.server.deps.Files.Lstat(s.files(), s.volume, path)
 	return described{info}, s.statusOf(path, err)
 }
 
@@ -167,7 +169,7 @@ func (h *handlers) Lstat(r *sftp.Request) (_ sftp.ListerAt, err error) {
 func (h *handlers) Readlink(path string) (target string, err error) {
 	s, path := h.session, relative(path)
 	defer s.failed(&err)
-	target, err = s.server.deps.Files.Readlink(s.ctx, s.volume, path)
+	target, err = s.server.deps.Files.Readlink(s.files(), s.volume, path)
 	return target, s.statusOf(path, err)
 }
 
@@ -175,10 +177,10 @@ func (h *handlers) Readlink(path string) (target string, err error) {
 func (h *handlers) StatVFS(r *sftp.Request) (_ *sftp.StatVFS, err error) {
 	s, path := h.session, relative(r.Filepath)
 	defer s.failed(&err)
-	if _, err := s.server.deps.Files.Stat(s.ctx, s.volume, path); err != nil {
+	if _, err := s.server.deps.Files.Stat(s.files(), s.volume, path); err != nil {
 		return nil, s.statusOf(path, err)
 	}
-	space, err := s.server.deps.Files.Space(s.ctx, s.volume)
+	space, err := s.server.deps.Files.Space(s.files(), s.volume)
 	if err != nil {
 		return nil, s.statusOf(path, err)
 	}
@@ -232,15 +234,15 @@ func (h *handlers) Filecmd(r *sftp.Request) (err error) {
 	path, target := relative(r.Filepath), relative(r.Target)
 	switch r.Method {
 	case "Mkdir":
-		return s.change("folder.create", false, func() error { return files.Mkdir(s.ctx, s.volume, path) }, path)
+		return s.change("folder.create", false, func() error { return files.MakeFolder(s.files(), s.volume, path) }, path)
 	case "Remove":
-		return s.change("file.delete", true, func() error { return files.Remove(s.ctx, s.volume, path) }, path)
+		return s.change("file.delete", true, func() error { return files.RemoveFile(s.files(), s.volume, path) }, path)
 	case "Rmdir":
-		return s.change("folder.delete", true, func() error { return files.RemoveFolder(s.ctx, s.volume, path) }, path)
+		return s.change("folder.delete", true, func() error { return files.RemoveFolder(s.files(), s.volume, path) }, path)
 	case "Rename":
-		return h.rename(path, target, false)
+		return h.rename(path, target, files.Move)
 	case "Symlink": // Filepath is the link's target as the client sent it
-		return s.change("link.create", false, func() error { return files.Symlink(s.ctx, s.volume, r.Filepath, target) }, target)
+		return s.change("link.create", false, func() error { return files.Symlink(s.files(), s.volume, r.Filepath, target) }, target)
 	case "Setstat":
 		return h.setAttributes(r, path)
 	}
@@ -250,14 +252,13 @@ func (h *handlers) Filecmd(r *sftp.Request) (err error) {
 // PosixRename renames a file, and replaces what has the new name.
 func (h *handlers) PosixRename(r *sftp.Request) (err error) {
 	defer h.session.failed(&err)
-	return h.rename(relative(r.Filepath), relative(r.Target), true)
+	return h.rename(relative(r.Filepath), relative(r.Target), h.session.server.deps.Files.MoveOver)
 }
 
-func (h *handlers) rename(path, target string, replace bool) error {
+// rename renames a file by move, a method of Files.
+func (h *handlers) rename(path, target string, move func(ctx context.Context, volume, source, destination string) error) error {
 	s := h.session
-	return s.change("file.rename", true, func() error {
-		return s.server.deps.Files.Rename(s.ctx, s.volume, path, target, replace)
-	}, path, target)
+	return s.change("file.rename", true, func() error { return move(s.files(), s.volume, path, target) }, path, target)
 }
 
 // setAttributes changes the attributes of a file. Those of a file that the session has
@@ -266,13 +267,13 @@ func (h *handlers) setAttributes(r *sftp.Request, path string) error {
 	s := h.session
 	a, action := attributesOf(r)
 	if action == "" { // nothing to change
-		_, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
+		_, err := s.server.deps.Files.Stat(s.files(), s.volume, path)
 		return s.statusOf(path, err)
 	}
 	if err := s.mayChange(); err != nil {
 		return err
 	}
-	changed, err := s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a)
+	changed, err := s.server.deps.Files.SetAttributes(s.files(), s.volume, path, a)
 	if !changed {
 		return s.statusOf(path, err)
 	}

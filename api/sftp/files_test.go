@@ -58,7 +58,7 @@ func TestResume(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Close(), "without closing the file")
 	h.eventually("no session", func() bool {
-		return h.server.handles.Used() == 0
+		return h.server.limits.handles.Used() == 0
 	})
 	require.Equal(t, "first ", h.read("file"), "acknowledged writes stay")
 	c = h.login(h.volume, token)

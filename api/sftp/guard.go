@@ -13,6 +13,11 @@ import (
 const (
 	maxPacket   = 256 << 10 // bytes, as in pkg/sftp
 	maxInFlight = 16        // requests: two for each goroutine of pkg/sftp
+	maxRead     = 255 << 10 // bytes of an answer to a read, as OpenSSH's server has
+
+	// maxHeld is how many bytes the reads and writes in flight may have together: as many are in
+	// memory until the client has read their answers. A single one may always pass.
+	maxHeld = 1 << 20
 
 	// inBuffer is the size of the buffer of requests in bytes. It is more than a packet of package ssh, so
 	// that a read that takes all of the channel nearly always is short: the meter sees that it is empty.
@@ -52,8 +57,9 @@ type guard struct {
 
 	mu       sync.Mutex
 	changed  *sync.Cond
-	inFlight int
-	kind     kind // of those in flight
+	inFlight []int // bytes of each, in their order, which is that of the answers
+	held     int   // their sum
+	kind     kind  // of those in flight
 	closed   bool
 }
 
@@ -102,21 +108,44 @@ func (g *guard) next() error {
 	case head[4] == typeWrite, head[4] == typeRead:
 		k = content
 	}
-	if !g.wait(k) {
+	bytes, err := g.bytesOf(head[4], length)
+	if err != nil {
+		return err
+	}
+	if !g.wait(k, bytes) {
 		return io.EOF
 	}
 	g.head, g.left = head, length-1
 	return nil
 }
 
-// wait waits until a request may be passed on. It returns false after close.
-func (g *guard) wait(k kind) bool {
+// bytesOf returns how many bytes a request, whose head was read, or its answer has in memory. Those
+// of a read are the last field of its packet.
+func (g *guard) bytesOf(kind byte, length int) (int, error) {
+	switch {
+	case kind == typeRead && length > inBuffer-1: // with a handle that is none
+		return maxRead, nil
+	case kind == typeRead && length >= 5:
+		rest, err := g.in.Peek(length - 1)
+		if err != nil {
+			return 0, io.EOF
+		}
+		return int(min(binary.BigEndian.Uint32(rest[len(rest)-4:]), maxRead)), nil
+	case kind == typeWrite:
+		return length, nil
+	}
+	return 0, nil
+}
+
+// wait waits until a request of so many bytes may be passed on. It returns false after close.
+func (g *guard) wait(k kind, bytes int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for !g.closed && g.inFlight > 0 && (k != g.kind || k == appended || g.inFlight == maxInFlight) {
+	for !g.closed && len(g.inFlight) > 0 && (k != g.kind || k == appended || len(g.inFlight) == maxInFlight || g.held+bytes > maxHeld) {
 		g.changed.Wait()
 	}
-	g.inFlight++
+	g.inFlight = append(g.inFlight, bytes)
+	g.held += bytes
 	g.kind = k
 	return !g.closed
 }
@@ -133,7 +162,10 @@ func (g *guard) Write(p []byte) (n int, err error) {
 		g.end()
 	} else if g.outLeft == 0 {
 		g.mu.Lock()
-		g.inFlight--
+		if len(g.inFlight) > 0 {
+			g.held -= g.inFlight[0]
+			g.inFlight = g.inFlight[1:]
+		}
 		g.changed.Broadcast()
 		g.mu.Unlock()
 	}

@@ -208,6 +208,77 @@ func TestAnswersReadLate(t *testing.T) {
 	require.Equal(t, count*size, total)
 }
 
+// TestLongReads: an answer has as much as OpenSSH's, in the middle of a file too.
+func TestLongReads(t *testing.T) {
+	h := newHarness(t)
+	const from, size = 1000, 252 << 10
+	content := make([]byte, 1<<20)
+	for i := range content {
+		content[i] = byte(i * 7 >> 3)
+	}
+	h.write("file", string(content))
+	_, in, out := h.raw(h.mint(auth.Grant{}))
+	_, err := in.Write(slices.Concat(initPacket, packet(typeOpen, uint32(1), "file", uint32(flagRead), uint32(0)),
+		packet(typeRead, uint32(2), "1", uint64(from), uint32(size)), packet(typeRead, uint32(3), "1", uint64(0), uint32(math.MaxUint32))))
+	require.NoError(t, err)
+	var lengths []int
+	for got := range packets(out) {
+		if got[0] != 103 {
+			continue
+		}
+		if len(lengths) == 0 {
+			require.True(t, bytes.Equal(content[from:from+len(got)-9], got[9:]))
+		}
+		if lengths = append(lengths, len(got)-9); len(lengths) == 2 {
+			break
+		}
+	}
+	require.Equal(t, []int{size, maxRead}, lengths)
+}
+
+// TestHeldBytes: reads and writes are passed on only while they have little memory together.
+func TestHeldBytes(t *testing.T) {
+	for name, c := range map[string]struct {
+		request []byte
+		passed  int
+	}{
+		"long reads":  {packet(typeRead, uint32(1), "1", uint64(0), uint32(math.MaxUint32)), maxHeld / maxRead},
+		"usual reads": {packet(typeRead, uint32(1), "1", uint64(0), uint32(32<<10)), maxInFlight},
+		"long writes": {packet(typeWrite, uint32(1), "1", uint64(0), string(make([]byte, 255<<10))), maxHeld / maxRead},
+		"no field":    {packet(typeRead), maxInFlight},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, passed := testGuard(duplex{bytes.NewReader(bytes.Repeat(c.request, 100)), discard{}})
+				synctest.Wait()
+				require.Len(t, passed, c.passed)
+				_, err := g.Write(packet(101, uint32(1))) // an answer
+				require.NoError(t, err)
+				synctest.Wait()
+				require.Len(t, passed, c.passed+1)
+				require.NoError(t, g.Close())
+				synctest.Wait()
+				for range passed {
+				}
+			})
+		})
+	}
+}
+
+// TestReadsBehindAnyFile: a read at an offset that no file has is the end of the file, and no fault
+// that is logged.
+func TestReadsBehindAnyFile(t *testing.T) {
+	h := newHarness(t)
+	h.write("file", "text")
+	f, err := h.open().Open("file")
+	require.NoError(t, err)
+	for _, off := range []int64{4, 1 << 40, math.MaxInt64 - 1<<20, math.MaxInt64 - 1, math.MaxInt64} {
+		_, err := f.ReadAt(make([]byte, 100), off)
+		require.ErrorIs(t, err, io.EOF, off)
+	}
+	require.NotContains(t, h.log.String(), "ERROR")
+}
+
 // packets yields the answers of a server, without their length.
 func packets(r io.Reader) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
@@ -250,7 +321,7 @@ func FuzzPackets(f *testing.F) {
 		_, _ = here.Write(data)
 		here.Close()
 		<-done
-		require.Zero(t, s.server.handles.Used(), "handles are closed with the session")
+		require.Zero(t, s.server.limits.handles.Used(), "handles are closed with the session")
 		require.NoError(t, os.RemoveAll(h.dir))
 		require.NoError(t, os.Mkdir(h.dir, 0o700))
 	})

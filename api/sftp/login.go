@@ -34,7 +34,8 @@ type access struct {
 // Refusals of a login whose reason the client may know.
 var (
 	errScope    = &ssh.BannerError{Err: auth.ErrScope, Message: "The token has neither the scope files nor read.\r\n"}
-	errSessions = &ssh.BannerError{Err: errors.New("too many sessions"), Message: "Too many SFTP sessions are open: close one, or try again later.\r\n"}
+	errSessions = &ssh.BannerError{Err: errors.New("too many sessions"),
+		Message: "Too many SFTP sessions are open: close one, or try again later.\r\n"}
 )
 
 var errRefused = errors.New("wrong user, token or key")
@@ -96,19 +97,17 @@ func (l *login) principalOf(user string, key ssh.PublicKey) (best auth.Principal
 // reach returns what a principal reaches as a user. It returns auth.ErrUnauthorized for
 // an unknown user, and for one that the principal may not see.
 func (l *login) reach(user string, p auth.Principal) (a access, err error) {
-	err = l.server.deps.Store.View(func(tx *store.Tx) error {
-		v, err := intent.FindVolume(tx, user)
-		a.volume = v.Meta.ID
-		if errors.Is(err, v1.ErrVolumeNotFound) {
-			var c v1.Container
-			c, err = intent.FindContainer(tx, user)
-			a.volume, a.container = c.Spec.VolumeID, c.Meta.ID
-		}
-		if err == nil {
-			err = onVolume(tx, p, a.volume)
-		}
-		return err
-	})
+	tx := l.server.deps.Store.Read()
+	v, err := intent.FindVolume(tx, user)
+	a.volume = v.Meta.ID
+	if errors.Is(err, v1.ErrVolumeNotFound) {
+		var c v1.Container
+		c, err = intent.FindContainer(tx, user)
+		a.volume, a.container = c.Spec.VolumeID, c.Meta.ID
+	}
+	if err == nil {
+		err = onVolume(tx, p, a.volume)
+	}
 	var refusal *v1.Error
 	if errors.As(err, &refusal) {
 		return a, auth.ErrUnauthorized
@@ -141,10 +140,14 @@ func (l *login) admit(user string, p auth.Principal) error {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, l.server.login)
 	defer cancel()
-	if err := l.server.changes.Wait(ctx, tenantOf(p, reach.volume)); err != nil { // a session is an entry of the audit log
+	check := func() error { // a session that begins is verified again, see auth.Sessions
+		_, err := l.reach(user, p)
+		return err
+	}
+	if err := l.server.limits.changes.Wait(ctx, tenantOf(p, reach.volume), check); err != nil { // a session is an entry of the audit log
 		return errSessions
 	}
-	leave, err := l.server.places.Enter(ctx, limit.Claim{Tenant: tenantOf(p, reach.volume)})
+	leave, err := l.server.limits.places.Enter(ctx, limit.Claim{Tenant: tenantOf(p, reach.volume)})
 	if err != nil {
 		return errSessions
 	}
@@ -165,8 +168,8 @@ func (l *login) answer(user string, err error) (*ssh.Permissions, error) {
 	case err == nil:
 	case errors.Is(err, auth.ErrUnauthorized):
 		result, err = loginRefused, errRefused
-		s.wrong.Take(limit.Network(l.address), limit.WrongLogin)
-		if s.lines.Take(limit.Network(l.address), 1) == 0 {
+		s.limits.wrong.Take(limit.Network(l.address), limit.WrongLogin)
+		if s.limits.lines.Take(limit.Network(l.address), 1) == 0 {
 			s.log.Warn("sftp login failed", slog.String("address", l.address), slog.String("user", v1.MaskTokens(user[:min(len(user), 64)])))
 		}
 	case errors.Is(err, auth.ErrScope):
@@ -188,7 +191,7 @@ func (l *login) answer(user string, err error) (*ssh.Permissions, error) {
 // wait delays an answer if the address has failed often. It locks nobody out: a valid login
 // waits as long as any other.
 func (l *login) wait() {
-	if l.server.wrong.Left(limit.Network(l.address), limit.WrongLogin) > 0 {
+	if l.server.limits.wrong.Left(limit.Network(l.address), limit.WrongLogin) > 0 {
 		pause(l.ctx, l.server.delay)
 	}
 }

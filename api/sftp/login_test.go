@@ -242,11 +242,27 @@ func TestLoginThrottle(t *testing.T) {
 	for range 9 {
 		took("wrong")
 	}
-	require.Zero(t, h.server.wrong.Left("127.0.0.1", limit.WrongLogin))
+	require.Zero(t, h.server.limits.wrong.Left("127.0.0.1", limit.WrongLogin))
 	require.GreaterOrEqual(t, took("wrong"), delay)
 	require.GreaterOrEqual(t, took(adminToken), delay)
-	require.LessOrEqual(t, h.server.wrong.Left("127.0.0.1", limit.WrongLogin), 6*time.Second)
-	require.Zero(t, h.server.wrong.Left("127.0.0.2", limit.WrongLogin))
+	require.LessOrEqual(t, h.server.limits.wrong.Left("127.0.0.1", limit.WrongLogin), 6*time.Second)
+	require.Zero(t, h.server.limits.wrong.Left("127.0.0.2", limit.WrongLogin))
+}
+
+// TestConnectionsWithoutLogin: connections of an address that end without a login make its next ones wait.
+func TestConnectionsWithoutLogin(t *testing.T) {
+	const delay = 300 * time.Millisecond
+	h := newHarnessWith(t, func(s *Server) { s.delay = delay })
+	for range limit.SFTPFailures().Burst {
+		conn, err := net.Dial("tcp", h.address)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+	h.eventually("the failures are counted", func() bool { return h.server.limits.failures.Left("127.0.0.1", 10) > 0 })
+	h.server.limits.failures.Count("127.0.0.1", limit.SFTPFailures().Burst) // time has passed
+	began := time.Now()
+	h.login(h.volume, adminToken)
+	require.GreaterOrEqual(t, time.Since(began), delay)
 }
 
 func TestLoginTime(t *testing.T) {
@@ -268,7 +284,7 @@ func TestHalfOpenConnections(t *testing.T) {
 		defer conn.Close()
 	}
 	h.eventually("few connections", func() bool {
-		return h.server.anonymous.Used() == limit.SFTPAnonymous().Tenant
+		return h.server.limits.anonymous.Used() == limit.SFTPAnonymous().Tenant
 	})
 	h.login(h.volume, adminToken)
 }
@@ -341,18 +357,39 @@ func TestOnlyFiles(t *testing.T) {
 	})
 }
 
-func TestHostKey(t *testing.T) {
-	file := t.TempDir() + "/sftp/ed25519"
-	first, err := LoadHostKey(file)
+func TestHostKeys(t *testing.T) {
+	c := v1.SFTPConfig{HostKey: t.TempDir() + "/sftp/ed25519", HostKeys: []string{v1.HostKeyECDSA, v1.HostKeyRSA}}
+	first, err := LoadHostKeys(c)
 	require.NoError(t, err)
-	info, err := os.Stat(file)
+	again, err := LoadHostKeys(c)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode())
-	again, err := LoadHostKey(file)
+	require.Len(t, first, 3)
+	for i, kind := range []string{v1.HostKeyED25519, v1.HostKeyECDSA, v1.HostKeyRSA} {
+		info, err := os.Stat(v1.HostKeyFile(c.HostKey, kind))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+		require.Equal(t, first[i].PublicKey(), again[i].PublicKey())
+	}
+	h := newHarnessWith(t, func(s *Server) { s.config = newConfig(first) })
+	for _, kind := range []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSA} {
+		config := h.config(h.volume, ssh.Password(adminToken))
+		config.HostKeyCallback = ssh.InsecureIgnoreHostKey()
+		config.HostKeyAlgorithms = []string{kind}
+		conn, err := ssh.Dial("tcp", h.address, config)
+		if kind == ssh.KeyAlgoRSA { // with SHA-1
+			require.ErrorContains(t, err, "no common algorithm")
+			continue
+		}
+		require.NoError(t, err, kind)
+		require.NoError(t, conn.Close())
+	}
+	ed, err := os.ReadFile(c.HostKey)
 	require.NoError(t, err)
-	require.Equal(t, first.PublicKey(), again.PublicKey())
-	require.NoError(t, os.WriteFile(file, []byte("broken"), 0o600))
-	_, err = LoadHostKey(file)
+	require.NoError(t, os.WriteFile(v1.HostKeyFile(c.HostKey, v1.HostKeyRSA), ed, 0o600))
+	_, err = LoadHostKeys(c)
+	require.ErrorContains(t, err, "ssh-keygen -t rsa")
+	require.NoError(t, os.WriteFile(c.HostKey, []byte("broken"), 0o600))
+	_, err = LoadHostKeys(c)
 	require.ErrorContains(t, err, "sftp.host_key")
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +37,28 @@ func (b brokenFiles) OpenFolder(context.Context, string, string) (v1.FolderHandl
 		panic("broken")
 	}
 	return brokenFolder{}, nil
+}
+
+// failingFiles are Files whose reads fail with an error of the host.
+type failingFiles struct{ Files }
+
+func (failingFiles) Stat(_ context.Context, _, path string) (fs.FileInfo, error) {
+	return nil, &fs.PathError{Op: "stat", Path: path, Err: syscall.EIO}
+}
+
+// TestPaceOfFaults: what a tenant causes is logged at a pace, and long paths are clipped.
+func TestPaceOfFaults(t *testing.T) {
+	h := newHarnessWith(t, func(s *Server) { s.deps.Files = failingFiles{s.deps.Files} })
+	c := h.open()
+	path := strings.Repeat("a/", 1500) + "file"
+	for range 200 {
+		_, err := c.Stat(path)
+		require.ErrorContains(t, err, "internal error")
+	}
+	text := h.log.String()
+	require.Contains(t, text, "stat: input/output error")
+	require.Less(t, strings.Count(text, "request failed"), 100)
+	require.NotContains(t, text, strings.Repeat("a/", 200))
 }
 
 type brokenHandle struct{ v1.FileHandle }
@@ -70,10 +94,10 @@ func TestHandlersPanic(t *testing.T) {
 			err = f.Close()
 		}
 		require.ErrorContains(t, err, "internal error")
-		require.Contains(t, h.log.String(), "panic_test.go", "the stack")
+		require.Contains(t, h.log.String(), "(*handlers).Lstat", "the stack of the first one; the others come too fast")
 		require.NoError(t, c.Close())
 		h.eventually("all handles are freed", func() bool {
-			return h.server.handles.Used() == 0
+			return h.server.limits.handles.Used() == 0
 		})
 	}
 }
@@ -102,7 +126,7 @@ func TestConnectionPanics(t *testing.T) {
 	_, err := h.dial(h.volume, ssh.Password("x"))
 	require.Error(t, err, "the login has panicked")
 	settings.broken.Store(false)
-	require.Contains(t, h.log.String(), "panic_test.go", "the stack")
+	require.Contains(t, h.log.String(), "(*brokenSettings).Current")
 	_, err = h.open().ReadDir(".")
 	require.NoError(t, err)
 }

@@ -120,7 +120,7 @@ func TestQuotaOfUnlinkedFiles(t *testing.T) {
 func TestHandlesAreBounded(t *testing.T) {
 	most := limit.SFTPFiles().Object
 	h := newHarnessWith(t, func(s *Server) { // 10 more, and a tenth for the administrator
-		s.handles = limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: most + 22, Tenant: most + 22, Object: most} })
+		s.limits.handles = limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: most + 22, Tenant: most + 22, Object: most} })
 	})
 	h.write("file", "text")
 	c := h.open()

@@ -13,6 +13,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/limit"
+	v1 "berth/api/v1"
 )
 
 // loginTime is how long a connection may take to log in, and failureDelay how long an address
@@ -21,9 +22,6 @@ const (
 	loginTime    = 30 * time.Second
 	failureDelay = time.Second
 )
-
-// version identifies the server to clients.
-const version = "SSH-2.0-berth"
 
 // Server serves SFTP.
 type Server struct {
@@ -36,43 +34,59 @@ type Server struct {
 	login    time.Duration // loginTime, or less in tests
 	delay    time.Duration // of each answer to an address with many failed logins
 
-	changes   *limit.Rate  // by tenant
-	wrong     *limit.Rate  // wrong tokens, by address
-	lines     *limit.Rate  // of the log about failed logins, by address
-	anonymous *limit.Slots // connections that have not logged in
-	places    *limit.Slots // sessions, by volume
-	handles   *limit.Slots // open files and folders
+	limits limits
 
 	stopping context.Context // ends with Shutdown
 	stop     context.CancelFunc
 	all      sync.WaitGroup // connections
 }
 
-// New returns a Server with a host key, which does nothing until Listen is called.
-func New(d Deps, key ssh.Signer) *Server {
-	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings), audit: &auditor{store: d.Store, log: d.Log},
+// limits bound what clients do.
+type limits struct {
+	changes   *limit.Rate  // by tenant
+	wrong     *limit.Rate  // wrong tokens, by address
+	lines     *limit.Rate  // of the log about failed logins, by address
+	faults    *limit.Rate  // of the log about failed requests, by tenant
+	anonymous *limit.Slots // connections that have not logged in
+	failures  *limit.Rate  // connections that ended without a login, by network
+	places    *limit.Slots // sessions, by volume
+	handles   *limit.Slots // open files and folders
+}
+
+func newLimits(d Deps) limits {
+	return limits{changes: limit.NewRate(limit.FileChanges()), wrong: d.WrongTokens, lines: limit.NewRate(limit.FailureLines()),
+		faults: limit.NewRate(limit.FailureLines()), anonymous: limit.NewSlots(limit.SFTPAnonymous),
+		failures: limit.NewRate(limit.SFTPFailures()), handles: limit.NewSlots(limit.SFTPFiles),
+		places: limit.NewSlots(func() limit.Bounds {
+			c := d.Settings.Current().SFTP
+			return limit.SFTPSessions(c.MaxSessions, c.MaxSessionsPerToken)
+		})}
+}
+
+// New returns a Server with host keys, which does nothing until Listen is called.
+func New(d Deps, keys []ssh.Signer) *Server {
+	s := &Server{deps: d, log: d.Log, config: newConfig(keys), sessions: auth.NewSessions(d.Store, d.Settings),
+		audit:   &auditor{store: d.Store, log: d.Log},
 		metrics: newMetrics(d.Registerer), login: loginTime, delay: failureDelay,
-		changes: limit.NewRate(limit.FileChanges()), wrong: d.WrongTokens, lines: limit.NewRate(limit.FailureLines()),
-		anonymous: limit.NewSlots(limit.SFTPAnonymous), handles: limit.NewSlots(limit.SFTPFiles)}
-	s.places = limit.NewSlots(func() limit.Bounds {
-		c := d.Settings.Current().SFTP
-		return limit.SFTPSessions(c.MaxSessions, c.MaxSessionsPerToken)
-	})
+		limits: newLimits(d)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
 // newConfig returns the transport: algorithms without SHA-1, CBC, 3DES and RC4.
-func newConfig(key ssh.Signer) ssh.ServerConfig {
+func newConfig(keys []ssh.Signer) ssh.ServerConfig {
 	c := ssh.ServerConfig{
-		ServerVersion: version,
+		ServerVersion: v1.SFTPVersion,
 		PublicKeyAuthAlgorithms: []string{ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384,
 			ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512},
 	}
-	c.KeyExchanges = []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519, ssh.KeyExchangeECDHP256, ssh.KeyExchangeECDHP384, ssh.KeyExchangeECDHP521}
+	c.KeyExchanges = []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519, ssh.KeyExchangeECDHP256,
+		ssh.KeyExchangeECDHP384, ssh.KeyExchangeECDHP521}
 	c.Ciphers = ciphers(cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ)
 	c.MACs = []string{ssh.HMACSHA256ETM, ssh.HMACSHA512ETM, ssh.HMACSHA256, ssh.HMACSHA512}
-	c.AddHostKey(key)
+	for _, key := range keys {
+		c.AddHostKey(key)
+	}
 	return c
 }
 
@@ -109,7 +123,7 @@ func (s *Server) Listen(ln net.Listener) error {
 			return nil
 		case err == nil:
 			// Here, so that they are in order.
-			known := s.anonymous.Push(limit.Claim{Tenant: limit.Network(addressOf(conn))}, func() { conn.Close() })
+			known := s.limits.anonymous.Push(limit.Claim{Tenant: limit.Network(addressOf(conn))}, func() { conn.Close() })
 			s.all.Go(func() { s.serve(conn, known) })
 		case errors.Is(err, net.ErrClosed):
 			return err
@@ -165,8 +179,12 @@ func (s *Server) serve(conn net.Conn, known func()) {
 	config := s.config
 	config.PasswordCallback, config.PublicKeyCallback, config.VerifiedPublicKeyCallback = l.password, l.publicKey, l.verified
 	counted := &meter{Conn: conn}
+	if s.limits.failures.Left(limit.Network(address), 1) > 0 { // a key exchange takes milliseconds of a core
+		pause(ctx, s.delay)
+	}
 	client, channels, requests, err := ssh.NewServerConn(counted, &config)
 	if err != nil || l.session == nil {
+		s.limits.failures.Take(limit.Network(address), 1)
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
 		return
 	}

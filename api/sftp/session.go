@@ -35,12 +35,13 @@ type session struct {
 	server    *Server
 	principal auth.Principal
 	access
-	actor  v1.Actor
-	tenant string // whose limits it uses
-	id     string
-	entry  *store.Request
-	leave  func() // frees its place in the limits
-	began  time.Time
+	actor   v1.Actor
+	address string // of the connection
+	tenant  string // whose limits it uses
+	id      string
+	entry   *store.Request
+	leave   func() // frees its place in the limits
+	began   time.Time
 
 	ctx    context.Context // ends with the session, and its cause is the reason
 	cancel context.CancelCauseFunc
@@ -59,11 +60,12 @@ type session struct {
 func newSession(srv *Server, p auth.Principal, a access, address string, leave func()) (*session, error) {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
-	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), tenant: tenantOf(p, a.volume), id: hex.EncodeToString(b[:]),
+	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), address: address,
+		tenant: tenantOf(p, a.volume), id: hex.EncodeToString(b[:]),
 		leave: leave, began: time.Now(), close: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.entry = store.NewRequest(srv.deps.Store, s.actor, s.describe("session.open", ""))
-	if err := s.entry.Finish(statusOpen, nil, false); err != nil {
+	if err := s.entry.Finish(statusOpen, nil); err != nil {
 		s.cancel(err)
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func newSession(srv *Server, p auth.Principal, a access, address string, leave f
 
 // run serves the channels of the session until it ends.
 func (s *session) run(channels <-chan ssh.NewChannel) {
-	log := s.server.log.With(slog.String("session", s.id), slog.String("address", s.actor.Address))
+	log := s.server.log.With(slog.String("session", s.id), slog.String("address", s.address))
 	s.touch()
 	done, err := s.server.sessions.Begin(&auth.Session{Principal: s.principal, Check: s.check,
 		End: func(reason error) { s.cancel(reason); s.close() }})
@@ -92,7 +94,8 @@ func (s *session) run(channels <-chan ssh.NewChannel) {
 	}
 	s.cancel(errGone)
 	all.Wait()
-	log.Info("sftp session ended", slog.Any("reason", context.Cause(s.ctx)), slog.Duration("took", time.Since(s.began).Round(time.Millisecond)))
+	log.Info("sftp session ended", slog.Any("reason", context.Cause(s.ctx)),
+		slog.Duration("took", time.Since(s.began).Round(time.Millisecond)))
 }
 
 // check returns why the session must end although its token is valid.
@@ -104,6 +107,16 @@ func (s *session) check(tx *store.Tx, p auth.Principal) error {
 	return onVolume(tx, p, s.volume)
 }
 
+// valid returns why the session must end, for a request that has waited.
+func (s *session) valid() error {
+	tx := s.server.deps.Store.Read()
+	p, err := s.principal.Verify(tx, s.server.deps.Settings.Current().Authorization)
+	if err != nil {
+		return err
+	}
+	return s.check(tx, p)
+}
+
 // end completes the entry of the session and frees what it holds.
 func (s *session) end() {
 	s.cancel(errGone)
@@ -111,7 +124,7 @@ func (s *session) end() {
 		s.done()
 	}
 	s.server.metrics.sessions.Dec()
-	if err := s.entry.Finish(endStatus(context.Cause(s.ctx)), nil, true); err != nil {
+	if err := s.entry.MustFinish(endStatus(context.Cause(s.ctx)), nil); err != nil {
 		s.server.log.Warn("sftp: the end of a session could not be recorded", slog.String("session", s.id), slog.Any("err", err))
 	}
 	if err := auth.Forget(s.server.deps.Store, s.principal); err != nil {
@@ -139,7 +152,7 @@ func endStatus(reason error) int {
 
 // openHandle counts an open file or folder, and returns the function that ends it.
 func (s *session) openHandle() (leave func(), err error) {
-	leave, err = s.server.handles.Enter(s.ctx, limit.Claim{Tenant: s.tenant, Object: s.id})
+	leave, err = s.server.limits.handles.Enter(s.ctx, limit.Claim{Tenant: s.tenant, Object: s.id})
 	switch {
 	case errors.Is(err, limit.ErrAll):
 		return nil, errHost
@@ -189,7 +202,7 @@ func (s *session) openChannel() (leave func(), err error) {
 	case n > maxChannels:
 		err = errSessions
 	case n > 1:
-		free, err = s.server.places.Enter(s.ctx, limit.Claim{Tenant: s.tenant})
+		free, err = s.server.limits.places.Enter(s.ctx, limit.Claim{Tenant: s.tenant})
 	}
 	leave = func() {
 		free()
@@ -227,8 +240,18 @@ func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *
 func (s *session) serveFiles(channel io.ReadWriteCloser) {
 	g := newGuard(channel, s)
 	h := &handlers{s, g}
-	err := sftp.NewRequestServer(g, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h}).Serve()
+	err := sftp.NewRequestServer(g, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h},
+		sftp.WithRSMaxTxPacket(maxRead)).Serve()
 	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
 		s.server.log.Debug("sftp: a channel ended", slog.String("session", s.id), slog.Any("err", err))
 	}
+}
+
+// files returns the context of one operation on files. Those of a token that is limited to containers
+// respect the denied_files of the containers of its volume.
+func (s *session) files() context.Context {
+	if !s.principal.Restricted() {
+		return s.ctx
+	}
+	return v1.WithDenied(s.ctx, store.DeniedFiles(s.server.deps.Store.Read(), s.volume))
 }

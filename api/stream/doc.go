@@ -2,8 +2,8 @@
 // container are in its journal, of package journal.
 //
 // The writers of a console, pumps of package console, append to the journal and wake the listeners;
-// they never wait for one. A listener has no lines, only an offset in each journal: Take reads and
-// encodes what follows, some 16 KiB at a time. So a client that never reads costs what one Take has
+// they never wait for one. A listener has no lines, only an offset in each journal: Take reads
+// what follows, some 16 KiB at a time. So a client that never reads costs what one Take has
 // returned. A slow client loses nothing until the journal has removed what it has not read; then it
 // skips lines and receives their number. A client that comes back continues behind its Cursor.
 //
@@ -12,8 +12,8 @@
 // late for that. State events are never dropped: a listener whose queue of them is full ends with
 // ErrSlow, and its client resumes from the stored transitions.
 //
-// History is a range of the journal, at most 10,000 lines or 4 MiB, and is read while it is sent. The
-// readers of one container take turns, so together they use one processor.
+// A History is a value, of at most 10,000 lines or 4 MiB: whoever sends it bounds how many there are. The listeners of
+// one container take turns, so together they use one processor.
 //
 // The package knows neither sockets nor an engine.
 package stream

@@ -1,9 +1,9 @@
 package stream
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"io"
+	"slices"
 	"time"
 
 	v1 "berth/api/v1"
@@ -13,12 +13,12 @@ import (
 // ErrBusy is the error for lines that could not be read in time.
 var ErrBusy = v1.Errorf(v1.Unavailable, "Too many clients read console history: try again")
 
-// The bounds of histories.
+// The bounds of what is read of a console.
 const (
-	maxTail      = 10_000   // lines
-	historyBytes = 4 << 20  // as encoded; only a longer line is cut
-	historyPiece = 16 << 10 // bytes at which a piece is complete: it ends with a whole record
-	downloads    = 4        // of all lines of one container, open at once
+	maxTail      = 10_000  // lines of a history
+	historyBytes = 4 << 20 // of a history, as encoded; only a longer line is cut
+	downloads    = 4       // of all lines of one container, open at once
+	downloadTime = time.Hour
 )
 
 // HistoryQuery selects the last lines of a container's console.
@@ -28,272 +28,116 @@ type HistoryQuery struct {
 	Since, Before time.Time // exclusive; zero: no bound
 }
 
-// History is lines of a container's console, read from the journal while they are sent: a client that
-// does not read costs one piece. It is for one goroutine. The caller closes it.
+// History is lines of a container's console: at most 10,000, and some 4 MiB of JSON.
 type History struct {
-	console  *console
-	role     string
-	off, end int64
-	held     []byte // the beginning of a rune before off
-	missing  string
-	most     int    // lines that may begin
-	size     int    // as encoded, of what was returned
-	hole     bool   // it ends before lines that are no longer kept
-	release  func() // a permit
-
-	begun   int
-	partial bool    // the last record was a part of a line
-	open    bool    // a JSON object has begun
-	times   []int64 // of the lines AsText, Unix ns
-	some    bool    // NextTimes has returned one
+	Lines   []v1.Line // oldest first. Parts are joined; one that is Partial still has no end
+	Line    Cursor    // how far a client has read the console with them
+	Missing string    // text of a message about lines before them that are no longer kept; empty: none
 }
 
-// Format is how a History writes its lines.
-type Format int
-
-// The formats.
-const (
-	AsText  Format = iota // the inside of a JSON string; each complete line ends with a line feed
-	AsLines               // the inside of a JSON array of {time, data}
-	AsPlain               // bytes as they were printed; each complete line ends with a line feed
-)
-
-// Missing returns the text of a message about lines that the history lacks, because
-// they are no longer kept or its cursor is unknown. It is empty if there are none.
-func (x *History) Missing() string { return x.missing }
-
-// Line returns how far a client has read the console with everything that was returned so far.
-func (x *History) Line() Cursor {
-	if x.console == nil {
-		return Cursor{}
-	}
-	return x.console.journal.Cursor(x.off)
-}
-
-// AppendStart appends the JSON of a logs message up to its data, for lines AsText. It leaves out an empty
-// container.
-func AppendStart(b []byte, container string) []byte {
-	b = append(b, `{"event":"logs"`...)
-	if container != "" {
-		b = append(append(append(b, `,"container":"`...), quoted([]byte(container))...), '"')
-	}
-	return append(b, `,"data":"`...)
-}
-
-// NextTimes appends the next piece of the inside of a JSON array with the times of the lines that Next
-// has returned AsText, or nothing at the end.
-func (x *History) NextTimes(b []byte) []byte {
-	for len(x.times) > 0 && len(b) < historyPiece {
-		if x.some {
-			b = append(b, ',')
-		}
-		b = append(time.Unix(0, x.times[0]).UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
-		x.times, x.some = x.times[1:], true
-	}
-	return b
-}
-
-// Close releases the permit of the history. It is called once.
-func (x *History) Close() {
-	if x.release != nil {
-		x.release()
-	}
-}
-
-// Next appends the next piece of the lines, or nothing at the end. All pieces have one format.
-func (x *History) Next(ctx context.Context, b []byte, f Format) ([]byte, error) {
-	if x.off >= x.end {
-		return x.endLine(b), nil
-	}
-	release, err := acquire(ctx, x.console.reading)
-	if err != nil {
-		return b, err
-	}
-	defer release()
-	for from := len(b); x.off < x.end && len(b)-from < historyPiece; {
-		block, err := x.console.journal.Read(x.role, x.off, x.end)
-		if err != nil {
-			return b, err
-		}
-		if x.role == "" && block.From > x.off && x.begun > 0 { // lines are no longer kept
-			if x.hole {
-				x.end = x.off
-				break
-			}
-			if f == AsPlain {
-				b = append(b, lostText...)
-			}
-		}
-		b = x.append(b, from+historyPiece, block, f)
-	}
-	if x.off >= x.end && f == AsLines {
-		b = x.endLine(b)
-	}
-	return b, nil
-}
-
-// lostText stands in a plain history for lines that were removed before they were sent.
-const lostText = "[berth: console lines are missing: they were removed before this client received them]\n"
-
-// append appends the records of a block until b has a length, up to the bounds of the history.
-func (x *History) append(b []byte, length int, block journal.Block, f Format) []byte {
-	for len(b) < length {
-		r, ok := block.Next()
-		if !ok {
-			x.off = block.To
-			break
-		}
-		begins := !x.partial || r.Line.Message
-		if begins && (x.begun >= x.most || x.size >= historyBytes) || x.size >= 2*historyBytes {
-			x.end = x.off
-			return b
-		}
-		if begins {
-			b = x.beginLine(b, r.Line, f)
-		}
-		text := r.Line.Data
-		if f != AsPlain {
-			text, x.held = joined(x.held, r.Line)
-		}
-		if !r.Line.Partial && f != AsLines {
-			text = append(text[:len(text):len(text)], '\n')
-		}
-		if f != AsPlain {
-			text = quoted(text)
-			x.size += len(text) + lineCost
-		}
-		b = append(b, text...)
-		x.partial = r.Line.Partial && !r.Line.Message
-		x.off = r.End
-	}
-	return b
-}
-
-func (x *History) beginLine(b []byte, l v1.Line, f Format) []byte {
-	x.begun++
-	at := l.At().UTC()
-	switch f {
-	case AsText:
-		x.times = append(x.times, at.UnixNano())
-	case AsLines:
-		if b = x.endLine(b); x.begun > 1 {
-			b = append(b, ',')
-		}
-		b = append(at.AppendFormat(append(b, `{"time":"`...), time.RFC3339Nano), `","data":"`...)
-		x.open = true
-	}
-	return b
-}
-
-func (x *History) endLine(b []byte) []byte {
-	if x.open {
-		b = append(b, `"}`...)
-	}
-	x.open = false
-	return b
-}
-
-// quoted returns text as the inside of a JSON string.
-func quoted(text []byte) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(string(text)) // it cannot fail
-	return b.Bytes()[1 : b.Len()-2]
-}
-
-// ReadHistory opens the last lines of a container that a query selects, at most 4 MiB of them as encoded.
-// It waits for other readers of the container until ctx ends: then its error is ErrBusy.
-func (h *Hub) ReadHistory(ctx context.Context, id string, q HistoryQuery) (*History, error) {
+// ReadHistory returns the last lines of a container that a query selects.
+func (h *Hub) ReadHistory(id string, q HistoryQuery) (History, error) {
 	c, err := h.console(id)
 	if err != nil {
-		return nil, err
+		return History{}, err
 	}
-	return c.tail(ctx, q, c.journal.End().Offset)
+	return c.tail(q, c.journal.End().Offset)
 }
 
-// ReadHistory opens the last n lines before those that Take returns. A node-wide listener has none.
-func (l *Listener) ReadHistory(ctx context.Context, n int) (*History, error) {
-	if l.own == nil {
-		return &History{}, nil
-	}
-	return l.own.console.tail(ctx, HistoryQuery{Tail: n}, l.start)
+// ReadHistory returns the last n lines before those that Take returns, of a container's listener.
+func (l *Listener) ReadHistory(n int) (History, error) {
+	return l.own.console.tail(HistoryQuery{Tail: n}, l.start)
 }
 
-// ReadOn opens the lines that follow those that a client has read, at most n (10,000) and some 4 MiB of
-// them as encoded: Line is then the place to read on. See ReadHistory.
-func (h *Hub) ReadOn(ctx context.Context, id, role string, since Cursor, n int) (*History, error) {
-	c, err := h.console(id)
-	if err != nil {
-		return nil, err
-	}
-	release, err := acquire(ctx, c.reading)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	p, err := c.find(role, since)
-	return &History{console: c, role: role, off: p.off, held: p.held, missing: p.missing,
-		end: c.journal.End().Offset, most: min(n, maxTail), hole: true}, err
-}
-
-// ReadAll opens all lines of a container that are kept. A container has a few such downloads at once. See
-// ReadHistory.
-func (h *Hub) ReadAll(ctx context.Context, id string) (*History, error) {
-	c, err := h.console(id)
-	if err != nil {
-		return nil, err
-	}
-	release, err := acquire(ctx, c.downloads)
-	if err != nil {
-		return nil, err
-	}
-	return &History{console: c, end: c.journal.End().Offset, most: 1 << 62, release: release}, nil
-}
-
-// tail finds the last lines before an offset that a query selects.
-func (c *console) tail(ctx context.Context, q HistoryQuery, end int64) (*History, error) {
-	release, err := acquire(ctx, c.reading)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+// tail returns the last lines before an offset that a query selects.
+func (c *console) tail(q HistoryQuery, end int64) (History, error) {
 	j := c.journal
 	if !q.Before.IsZero() {
 		before, err := j.Seek(q.Role, q.Before)
 		if err != nil {
-			return nil, err
+			return History{}, err
 		}
 		end = min(end, before)
 	}
-	x := &History{console: c, role: q.Role, off: end, end: end, most: maxTail}
 	left, size := min(q.Tail, maxTail), 0
-	var first journal.Record // of the line that is being read
-	cost := 0                // of that line
-	take := func() bool {    // the line is read: it is wanted if it is in the bounds
+	var records []journal.Record // the newest first
+	whole := 0                   // of them, those of lines in the bounds
+	cost := 0                    // of the line that is being read
+	take := func() bool {        // the line is read: it is wanted if it is in the bounds
 		left, size = left-1, size+cost
-		if cost == 0 || left < 0 || size > historyBytes || !first.Line.At().After(q.Since) {
+		if cost == 0 || left < 0 || size > historyBytes || !records[len(records)-1].Line.At().After(q.Since) {
 			return false
 		}
-		x.off = first.Offset
+		whole = len(records)
 		return true
 	}
 	for r, err := range j.Backward(q.Role, end) {
 		if err != nil {
-			return nil, err
+			return History{}, err
 		}
 		more := encodedSize(r.Line.Data)
-		continues := cost > 0 && r.Line.Partial && !r.Line.Message && !first.Line.Message && cost+more <= historyBytes
+		continues := cost > 0 && continued(r.Line) && !records[len(records)-1].Line.Message && cost+more <= historyBytes
 		if cost > 0 && !continues {
 			if !take() {
-				return x, nil
+				break
 			}
 			cost = 0
 		}
-		first, cost = r, cost+more
+		records, cost = append(records, r), cost+more
 	}
 	take()
-	return x, nil
+	records = records[:whole]
+	slices.Reverse(records)
+	return History{Lines: joinedLines(records, nil), Line: j.Cursor(end)}, nil
+}
+
+// ReadOn returns the lines that follow those that a client has read, at most n: Line is then the place to read on.
+func (h *Hub) ReadOn(id, role string, since Cursor, n int) (History, error) {
+	c, err := h.console(id)
+	if err != nil {
+		return History{}, err
+	}
+	p, err := c.find(role, since)
+	if err != nil {
+		return History{}, err
+	}
+	var records []journal.Record
+	off, end, size, begun := p.off, c.journal.End().Offset, 0, 0
+	for r, err := range c.journal.Forward(role, off, end) {
+		if err != nil {
+			return History{}, err
+		}
+		begins := len(records) == 0 || r.Line.Message || !continued(records[len(records)-1].Line)
+		hole := role == "" && len(records) > 0 && r.Offset > off // lines are no longer kept
+		if hole || begins && (begun >= min(n, maxTail) || size >= historyBytes) || size >= 2*historyBytes {
+			end = off
+			break
+		}
+		if begins {
+			begun++
+		}
+		records, off, size = append(records, r), r.End, size+encodedSize(r.Line.Data)
+	}
+	return History{Lines: joinedLines(records, p.held), Line: c.journal.Cursor(end), Missing: p.missing}, nil
+}
+
+// continued reports whether a record is a part of a line that the next one continues.
+func continued(l v1.Line) bool { return l.Partial && !l.Message }
+
+// joinedLines returns the lines of records. held is the beginning of a rune before the first.
+func joinedLines(records []journal.Record, held []byte) []v1.Line {
+	list := make([]v1.Line, 0, len(records))
+	for i, r := range records {
+		l := v1.Line{Time: r.Line.At().UTC(), Partial: r.Line.Partial}
+		l.Data, held = joined(held, r.Line)
+		if i > 0 && !r.Line.Message && continued(records[i-1].Line) {
+			before := &list[len(list)-1]
+			before.Data, before.Partial = append(slices.Clip(before.Data), l.Data...), l.Partial
+			continue
+		}
+		list = append(list, l)
+	}
+	return list
 }
 
 // lineCost is the size of a line in the encoded history besides its data, in bytes.
@@ -303,7 +147,7 @@ const lineCost = 64
 func encodedSize(data []byte) int {
 	size := lineCost + len(data)
 	for _, c := range data {
-		if c < ' ' || c >= 0x80 {
+		if c < ' ' || c >= 0x80 || c == '<' || c == '>' || c == '&' {
 			size += 5
 		} else if c == '"' || c == '\\' {
 			size++
@@ -349,4 +193,79 @@ func (c *console) find(role string, since Cursor) (p place, err error) {
 		p.missing = "console lines up to " + before.Format(time.RFC3339Nano) + " are missing: they are no longer kept"
 	}
 	return p, nil
+}
+
+// Content is all lines of a container that are kept, as they were printed. It reads the journal as fast as a client
+// receives, which costs a block if the client does not. The caller closes it.
+type Content struct {
+	console  *console
+	off, end int64
+	left     []byte // of the last block
+	begun    bool
+	until    time.Time
+	release  func() // a permit
+}
+
+// lostText stands in a Content for lines that were removed before they were read.
+const lostText = "[berth: console lines are missing: they were removed before this client received them]\n"
+
+// ReadAll opens all lines of a container that are kept. A container has a few such downloads at once: the others wait
+// until ctx ends, and then have ErrBusy.
+func (h *Hub) ReadAll(ctx context.Context, id string) (*Content, error) {
+	c, err := h.console(id)
+	if err != nil {
+		return nil, err
+	}
+	release, err := acquire(ctx, c.downloads)
+	if err != nil {
+		return nil, err
+	}
+	return &Content{console: c, end: c.journal.End().Offset, until: time.Now().Add(downloadTime), release: release}, nil
+}
+
+// Read reads the next bytes.
+func (x *Content) Read(p []byte) (int, error) {
+	for len(x.left) == 0 {
+		if x.off >= x.end {
+			return 0, io.EOF
+		}
+		if err := x.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, x.left)
+	x.left = x.left[n:]
+	return n, nil
+}
+
+// next reads the next block.
+func (x *Content) next() error {
+	if time.Now().After(x.until) {
+		return context.DeadlineExceeded
+	}
+	x.console.reading <- struct{}{}
+	defer func() { <-x.console.reading }()
+	block, err := x.console.journal.Read("", x.off, x.end)
+	if err != nil {
+		return err
+	}
+	x.left = nil
+	if x.begun && block.From > x.off {
+		x.left = append(x.left, lostText...)
+	}
+	for r, ok := block.Next(); ok; r, ok = block.Next() {
+		x.left = append(x.left, r.Line.Data...)
+		if !r.Line.Partial {
+			x.left = append(x.left, '\n')
+		}
+		x.begun = true
+	}
+	x.off = block.To
+	return nil
+}
+
+// Close releases the permit. It is called once.
+func (x *Content) Close() error {
+	x.release()
+	return nil
 }

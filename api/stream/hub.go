@@ -112,14 +112,15 @@ func (h *Hub) console(id string) (*console, error) {
 	if other := h.consoles[id]; other != nil { // another goroutine was faster
 		return other, nil
 	}
-	c := &console{id: id, journal: j, reading: make(chan struct{}, 1), nodeWide: make(chan struct{}, 1), downloads: make(chan struct{}, downloads)}
+	c := &console{id: id, journal: j, reading: make(chan struct{}, 1), nodeWide: make(chan struct{}, 1),
+		downloads: make(chan struct{}, downloads)}
 	h.consoles[id] = c
 	return c, nil
 }
 
 // Begin prepares a console for the writer of a role, and returns where its journal ended. Container is
 // the engine's id of the container that is read from now on; it is kept beside the journal. A role has
-// one writer: Begin, Append and End are not called at the same time for it.
+// one writer: Begin, Append and Finish are not called at the same time for it.
 func (h *Hub) Begin(id, role, container string) (v1.Resume, error) {
 	c, err := h.console(id)
 	if err != nil {
@@ -150,20 +151,28 @@ func (h *Hub) Append(id, role string, lines []v1.Line) error {
 	defer h.mu.Unlock()
 	for _, of := range []string{id, ""} {
 		for l := range h.listeners[of] {
-			l.printed(c, from)
+			l.queue(c, from)
 		}
 	}
 	return nil
 }
 
-// End closes a console's file. Complete means that the journal has everything that its container
-// printed.
-func (h *Hub) End(id, role string, complete bool) error {
+// Release closes a console's file.
+func (h *Hub) Release(id string) error {
 	c, err := h.console(id)
 	if err != nil {
 		return err
 	}
-	return c.journal.Finish(role, complete)
+	return c.journal.Release()
+}
+
+// Finish is Release, and records that the journal has everything that the container of the role printed.
+func (h *Hub) Finish(id, role string) error {
+	c, err := h.console(id)
+	if err != nil {
+		return err
+	}
+	return c.journal.Finish(role)
 }
 
 // Since calls each with the records of a role in their order, until each returns false: with the first
@@ -174,6 +183,16 @@ func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each 
 		return err
 	}
 	return c.journal.Since(ctx, role, since, each)
+}
+
+// Current calls each with the records of a role that belong to the container which Begin has named
+// last, in their order, until each returns false.
+func (h *Hub) Current(ctx context.Context, id, role string, each func(v1.Line) bool) error {
+	c, err := h.console(id)
+	if err != nil {
+		return err
+	}
+	return c.journal.Current(ctx, role, each)
 }
 
 // Remove removes a container's console and ends its listeners with ErrGone. It is called after its
@@ -191,7 +210,7 @@ func (h *Hub) Remove(id string) error {
 	h.mu.Unlock()
 	var err error
 	if known != nil {
-		err = known.journal.Finish(v1.ServerConsole, false)
+		err = known.journal.Release()
 	}
 	return errors.Join(err, h.journals.Remove(id))
 }

@@ -79,18 +79,22 @@ func (l *Listener) Take(ctx context.Context) (list []Message, err error) {
 		}
 		lines, size = append(lines, b.list...), size+b.size
 		if b.more {
-			l.printed(r.console, r.Position)
+			l.queue(r.console, r.Position)
 		}
 	}
 	older := 0
 	for older < len(events) && !events[older].Time.After(first) {
 		older++
 	}
+	message := EventMessage
+	if l.id == "" {
+		message = NodeMessage
+	}
 	for i, e := range events {
 		if i == older {
 			list = append(list, lines...)
 		}
-		list = append(list, EventMessage(e, l.id == ""))
+		list = append(list, message(e))
 	}
 	if older == len(events) {
 		list = append(list, lines...)
@@ -141,8 +145,8 @@ func (l *Listener) nextReady() *reader {
 	return r
 }
 
-// printed queues the reader of a console, which has lines behind a position.
-func (l *Listener) printed(c *console, from journal.Position) {
+// queue adds the reader of a console to those that are ready: it has lines behind a position.
+func (l *Listener) queue(c *console, from journal.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.readers[c]
@@ -238,7 +242,7 @@ func (l *Listener) rewind(ctx context.Context, since Cursor) (missing string, er
 		return "", err
 	}
 	l.own.Position, l.own.held = journal.Position{Offset: at.off, Line: end.Line - behind}, at.held
-	l.printed(c, l.own.Position)
+	l.queue(c, l.own.Position)
 	return at.missing, nil
 }
 
@@ -252,11 +256,16 @@ type batch struct {
 
 // run is lines that become one message.
 type run struct {
-	event string
-	text  []byte
-	end   int64 // offset
-	at    time.Time
+	event   string
+	text    []byte
+	times   []time.Time // of the lines
+	partial bool        // the last one continues
+	end     int64       // offset
+	at      time.Time
 }
+
+// timeSize is the size of a line's time in a message, in bytes.
+const timeSize = 32
 
 // read returns the next lines of a console as messages: output together, each message of berth alone.
 func (l *Listener) read(ctx context.Context, r *reader) (b batch, err error) {
@@ -306,12 +315,20 @@ func (l *Listener) read(ctx context.Context, r *reader) (b batch, err error) {
 			last.text = append(last.text, '\n')
 		}
 		last.end, last.at = record.End, record.Line.At()
+		if !last.partial {
+			last.times = append(last.times, last.at.UTC())
+			b.size += timeSize
+		}
+		last.partial = record.Line.Partial
 		b.size += len(record.Line.Data) + 1
 		r.Offset, r.Line = record.End, r.Line+1
 	}
 	for _, x := range runs {
 		m := NewMessage(x.event, "", string(x.text), x.at)
 		m.Line = j.Cursor(x.end).String()
+		if len(x.times) > 1 {
+			m.Times = x.times
+		}
 		b.list = append(b.list, m)
 	}
 	b.more = r.Offset < end.Offset

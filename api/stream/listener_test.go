@@ -53,6 +53,25 @@ func TestEventsPrecedeNewerLines(t *testing.T) {
 	require.Equal(t, []message{{Event: "event", Data: "exit", Time: line(6).Time, Seq: 6}}, next(t, l))
 }
 
+// TestEachLineHasItsTime: with the time of any line, a client reads those before it from the history.
+func TestEachLineHasItsTime(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{})
+	l := listen(t, h, "mc")
+	half := line(2)
+	half.Partial = true
+	write(t, h, []v1.Line{line(1), half, line(3), line(4)})
+	out, err := take(t.Context(), l)
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	require.Equal(t, "line 1\nline 2line 3\nline 4\n", *out[0].Data)
+	require.Equal(t, []time.Time{line(1).Time, line(2).Time, line(4).Time}, out[0].Times)
+	write(t, h, []v1.Line{line(5)})
+	out, err = take(t.Context(), l)
+	require.NoError(t, err)
+	require.Nil(t, out[0].Times)
+	require.Equal(t, line(5).Time, out[0].Time)
+}
+
 func TestAfterLeavesOutEarlierEvents(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	l := listen(t, h, "mc")

@@ -19,13 +19,14 @@ const (
 
 // Message is one message for a socket.
 type Message struct {
-	Event     string    `json:"event"`
-	Container string    `json:"container,omitempty"` // on the socket of the node
-	Data      *string   `json:"data,omitempty"`      // nil: of stats
-	*v1.Stats           // nil: of another event
-	Time      time.Time `json:"time"`
-	Line      string    `json:"line,omitempty"`       // a Cursor: the receiver has read up to here
-	SinceLine string    `json:"since_line,omitempty"` // a Cursor: the lines from here to Line are missing
+	Event     string      `json:"event"`
+	Container string      `json:"container,omitempty"` // on the socket of the node
+	Data      *string     `json:"data,omitempty"`      // nil: of stats
+	*v1.Stats             // nil: of another event
+	Time      time.Time   `json:"time"`
+	Times     []time.Time `json:"times,omitzero"`       // of each line in Data; nil: it has one, of Time
+	Line      string      `json:"line,omitempty"`       // a Cursor: the receiver has read up to here
+	SinceLine string      `json:"since_line,omitempty"` // a Cursor: the lines from here to Line are missing
 
 	// Of a stored transition.
 	Seq          uint64     `json:"seq,omitempty"`
@@ -62,13 +63,31 @@ func StatsMessage(container string, s v1.Stats, at time.Time) Message {
 	return Message{Event: EventStats, Container: container, Stats: &s, Time: at.UTC()}
 }
 
-// EventMessage returns the message of a stored transition, with its container if the socket is
-// node-wide.
-func EventMessage(e *v1.Event, nodeWide bool) Message {
-	m := NewMessage(e.Event, "", e.Data, e.Time)
-	if nodeWide {
-		m.Container = e.Container
+// LogsMessage returns the message of a history.
+func LogsMessage(container string, x History, at time.Time) Message {
+	var text []byte
+	times := make([]time.Time, 0, len(x.Lines))
+	for _, l := range x.Lines {
+		if text = append(text, l.Data...); !l.Partial {
+			text = append(text, '\n')
+		}
+		times = append(times, l.Time)
 	}
+	m := NewMessage(EventLogs, container, string(text), at)
+	m.Times, m.Line = times, x.Line.String()
+	return m
+}
+
+// NodeMessage is EventMessage for the socket of the node: it names the container.
+func NodeMessage(e *v1.Event) Message {
+	m := EventMessage(e)
+	m.Container = e.Container
+	return m
+}
+
+// EventMessage returns the message of a stored transition.
+func EventMessage(e *v1.Event) Message {
+	m := NewMessage(e.Event, "", e.Data, e.Time)
 	m.Seq, m.Epoch, m.From, m.Reason, m.ExitCode, m.RestartCount = e.Seq, e.Epoch, e.From, e.Reason, e.ExitCode, e.RestartCount
 	if e.NextRetryAt != nil {
 		m.NextRetryAt = new(e.NextRetryAt.UTC())

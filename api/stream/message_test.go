@@ -49,13 +49,13 @@ func TestEventsCarryTheirCause(t *testing.T) {
 	again.RestartCount, again.NextRetryAt = 3, &retry
 	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
 		"restart_count":3,"next_retry_at":"1970-01-01T00:00:10.000000007Z",
-		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EventMessage(&again, true).Encode()))
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(NodeMessage(&again).Encode()))
 	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
-		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EventMessage(&e, true).Encode()))
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(NodeMessage(&e).Encode()))
 	require.JSONEq(t, `{"event":"pull","data":"running","pull":"p","volume":"v","time":"1970-01-01T00:00:00.000000005Z","seq":9}`,
-		string(EventMessage(&v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}, true).Encode()))
+		string(NodeMessage(&v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}).Encode()))
 	require.JSONEq(t, `{"event":"event","data":"ready","time":"1970-01-01T00:00:00.000000005Z"}`,
-		string(EventMessage(&v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false).Encode()))
+		string(EventMessage(&v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}).Encode()))
 }
 
 // FuzzPartialLinesAreOneText splits a text into partial lines: a listener receives

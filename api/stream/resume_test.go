@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -92,7 +93,7 @@ func TestClientResumesBehindItsLastLine(t *testing.T) {
 		require.NoError(t, h.Append("mc", role, parts(list...)))
 		switch random.IntN(30) {
 		case 0:
-			require.NoError(t, h.End("mc", role, false))
+			require.NoError(t, h.Release("mc"))
 			h = stream.New(dir, stream.Options{FileSize: 400 << 10})
 		case 1, 2, 3, 4, 5:
 			r.connect(t, h, 1+random.IntN(40))
@@ -153,9 +154,9 @@ func TestPagesHaveEachLineOnce(t *testing.T) {
 func pagesBackward(t *testing.T, h *stream.Hub, role string, n int) (all []sent) {
 	t.Helper()
 	for before := (time.Time{}); ; before = all[0].Time {
-		page, _ := pageOf(t, func(ctx context.Context) (*stream.History, error) {
-			return h.ReadHistory(ctx, "mc", stream.HistoryQuery{Role: role, Tail: n, Before: before})
-		})
+		x, err := h.ReadHistory("mc", stream.HistoryQuery{Role: role, Tail: n, Before: before})
+		require.NoError(t, err)
+		page := asReceived(x)
 		if len(page) == 0 {
 			return all
 		}
@@ -167,30 +168,22 @@ func pagesBackward(t *testing.T, h *stream.Hub, role string, n int) (all []sent)
 func pagesForward(t *testing.T, h *stream.Hub, role string, n int) (all []sent) {
 	t.Helper()
 	for at := (stream.Cursor{}); ; {
-		page, next := pageOf(t, func(ctx context.Context) (*stream.History, error) { return h.ReadOn(ctx, "mc", role, at, n) })
+		x, err := h.ReadOn("mc", role, at, n)
+		require.NoError(t, err)
+		page := asReceived(x)
 		if len(page) == 0 {
 			return all
 		}
-		at, all = next, append(all, page...)
+		at, all = x.Line, append(all, page...)
 	}
-}
-
-// pageOf reads a history to its end and returns its lines, and the cursor behind them.
-func pageOf(t *testing.T, open func(context.Context) (*stream.History, error)) (page []sent, line stream.Cursor) {
-	t.Helper()
-	x, err := open(t.Context())
-	require.NoError(t, err)
-	defer x.Close()
-	return asReceived(t, x), x.Line()
 }
 
 // cursorOf returns the cursor of the end of a console.
 func cursorOf(t *testing.T, h *stream.Hub) stream.Cursor {
 	t.Helper()
-	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{})
+	x, err := h.ReadHistory("mc", stream.HistoryQuery{})
 	require.NoError(t, err)
-	defer x.Close()
-	return x.Line()
+	return x.Line
 }
 
 // TestUnknownCursorSkipsNothing has cursors of lines that are no longer kept, or that
@@ -223,10 +216,10 @@ func TestUnknownCursorSkipsNothing(t *testing.T) {
 		require.Equal(t, x.missing != "", len(r.missing) == 1, name, r.missing)
 		require.Contains(t, strings.Join(r.missing, ""), x.missing, name)
 		require.Equal(t, all, r.text.String(), name)
-		history, err := h.ReadOn(t.Context(), "mc", "", x.from, 10_000)
+		history, err := h.ReadOn("mc", "", x.from, 10_000)
 		require.NoError(t, err)
-		require.Equal(t, strings.Join(r.missing, ""), history.Missing(), name)
-		require.Len(t, historyLines(t, history), len(kept), name)
+		require.Equal(t, strings.Join(r.missing, ""), history.Missing, name)
+		require.Len(t, historyLines(history), len(kept), name)
 	}
 }
 
@@ -250,11 +243,10 @@ func TestDroppedLinesNameTheirCursors(t *testing.T) {
 	dropped := 0
 	_, err := fmt.Sscanf(*got.Data, "%d console lines were dropped", &dropped)
 	require.NoError(t, err)
-	x, err := h.ReadOn(t.Context(), "mc", "", from, 1)
+	x, err := h.ReadOn("mc", "", from, 1)
 	require.NoError(t, err)
-	defer x.Close()
-	require.Equal(t, line(10+dropped).Time, asReceived(t, x)[0].Time, "the cursor is behind the last of them")
-	require.Empty(t, x.Missing())
+	require.Equal(t, line(10+dropped).Time, asReceived(x)[0].Time, "the cursor is behind the last of them")
+	require.Empty(t, x.Missing)
 }
 
 // TestInstallLogsAreKept has a server that prints more than is kept: pages of its installation are
@@ -267,15 +259,15 @@ func TestInstallLogsAreKept(t *testing.T) {
 	}
 	require.Equal(t, asSent(lines(0, 10)...), pagesForward(t, h, v1.InstallConsole, 3))
 	require.Equal(t, asSent(lines(0, 10)...), pagesBackward(t, h, v1.InstallConsole, 3))
-	x, err := h.ReadOn(t.Context(), "mc", v1.InstallConsole, stream.Cursor{}, 10)
+	x, err := h.ReadOn("mc", v1.InstallConsole, stream.Cursor{}, 10)
 	require.NoError(t, err)
-	require.Empty(t, x.Missing())
-	both, err := h.ReadOn(t.Context(), "mc", "", stream.Cursor{}, 10_000)
+	require.Empty(t, x.Missing)
+	both, err := h.ReadOn("mc", "", stream.Cursor{}, 10_000)
 	require.NoError(t, err)
-	require.Len(t, asReceived(t, both), 10, "the page ends where lines are missing")
-	both, err = h.ReadOn(t.Context(), "mc", "", both.Line(), 10_000)
+	require.Len(t, asReceived(both), 10, "the page ends where lines are missing")
+	both, err = h.ReadOn("mc", "", both.Line, 10_000)
 	require.NoError(t, err)
-	require.Contains(t, both.Missing(), "are missing")
+	require.Contains(t, both.Missing, "are missing")
 }
 
 func must(t *testing.T, l *stream.Listener) []stream.Message {
@@ -289,22 +281,17 @@ func TestHistoryHasTheTimesOfItsLines(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	const n = 5000
 	write(t, h, lines(0, n))
-	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Tail: n})
+	x, err := h.ReadHistory("mc", stream.HistoryQuery{Tail: n})
 	require.NoError(t, err)
-	defer x.Close()
-	text := pieces(t, x, stream.AsText)
-	require.Equal(t, n, strings.Count(text, `\n`))
-	var got []time.Time
-	list := []byte("[")
-	for piece := x.NextTimes(nil); len(piece) > 0; piece = x.NextTimes(nil) {
-		require.Less(t, len(piece), 17<<10, "a piece is bounded")
-		list = append(list, piece...)
-	}
-	require.NoError(t, json.Unmarshal(append(list, ']'), &got))
-	require.Len(t, got, n)
-	for i, at := range got {
+	m := stream.LogsMessage("mc", x, epoch)
+	require.Equal(t, n, strings.Count(*m.Data, "\n"))
+	require.Len(t, m.Times, n)
+	for i, at := range m.Times {
 		require.Equal(t, line(i).Time, at)
 	}
+	none, err := h.ReadHistory("mc", stream.HistoryQuery{})
+	require.NoError(t, err)
+	require.Contains(t, string(stream.LogsMessage("", none, epoch).Encode()), `"times":[]`)
 }
 
 func TestAllLinesAsTheyWerePrinted(t *testing.T) {
@@ -315,7 +302,9 @@ func TestAllLinesAsTheyWerePrinted(t *testing.T) {
 	}
 	x, err := h.ReadAll(t.Context(), "mc")
 	require.NoError(t, err)
-	require.Equal(t, want, pieces(t, x, stream.AsPlain))
+	got, err := io.ReadAll(x)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got))
 	for range 3 {
 		_, err := h.ReadAll(t.Context(), "mc")
 		require.NoError(t, err)
@@ -324,7 +313,7 @@ func TestAllLinesAsTheyWerePrinted(t *testing.T) {
 	cancel()
 	_, err = h.ReadAll(ctx, "mc")
 	require.ErrorIs(t, err, stream.ErrBusy)
-	x.Close()
+	require.NoError(t, x.Close())
 	_, err = h.ReadAll(t.Context(), "mc")
 	require.NoError(t, err)
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -14,16 +15,16 @@ import (
 
 // Pump publishes, logs and counts each transition that is stored from now on, until ctx ends. Where
 // it has to leave some out, every listener ends with ErrSlow, for its client to
-// read them from the store. Its error is that of a store that cannot be read.
+// read them from the store. Its error is store.ErrClosed.
 func (h *Hub) Pump(ctx context.Context, s *store.Store) error {
 	transitions := newTransitionLog(h.log)
 	for ctx.Err() == nil {
-		newest, err := lastEvent(s)
-		if err != nil {
-			return err
-		}
+		_, newest := s.Read().EventBounds()
 		h.Missed() // nobody here receives what was stored up to newest
 		for e, err := range s.Events(ctx, newest) {
+			if errors.Is(err, store.ErrClosed) {
+				return err
+			}
 			if err != nil {
 				h.log.Error("transitions were not published; sockets are closed, and their clients resume", "after", newest, "err", err)
 				break
@@ -37,27 +38,19 @@ func (h *Hub) Pump(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-func lastEvent(s *store.Store) (seq uint64, err error) {
-	err = s.View(func(tx *store.Tx) error {
-		_, seq = tx.EventBounds()
-		return nil
-	})
-	return seq, err
-}
-
 // otherEvent is the label of a transition to an unknown state, so that the number of series is bounded.
 const otherEvent = "other"
 
 // eventKinds returns the kinds of transitions that are no states of containers.
 func eventKinds() []string {
-	return []string{v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
+	return []string{v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull, v1.EventSchedule, v1.EventTransfer}
 }
 
 // newEventCounter returns the counter of transitions. Its label is the state of a transition of a
 // container, or else the kind of the event.
 func newEventCounter() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_events_total",
-		Help: "Stored transitions, by the state of a container, or daemon_message, backup, restore or pull."}, []string{"event"})
+		Help: "Stored transitions, by the state of a container, or daemon_message, backup, restore, pull, schedule or transfer."}, []string{"event"})
 	for _, p := range v1.Phases() {
 		c.WithLabelValues(string(p))
 	}
@@ -84,18 +77,18 @@ const foldTime = time.Minute
 // maxFolded bounds the transitions that transitionLog remembers.
 const maxFolded = 10_000
 
-// transitionLog writes a line for each transition and each stored message of a container, backup, restore or download: at warn
-// for a failure and an exit that nobody asked for, else at info. It is for one goroutine.
+// transitionLog writes a line for each transition and each stored message of a container, backup, restore, download, schedule or
+// transfer: at warn for a failure and an exit that nobody asked for, else at info. It is for one goroutine.
 type transitionLog struct {
 	log    *slog.Logger
 	folded map[transitionKey]*folded
 }
 
 type transitionKey struct {
-	container, reason string
-	actor             v1.Actor
-	from              v1.Phase
-	data              string
+	container, object, reason string // object is a schedule or a transfer
+	actor                     v1.Actor
+	from                      v1.Phase
+	data                      string
 }
 
 type folded struct {
@@ -119,14 +112,18 @@ func (l *transitionLog) write(e v1.Event) {
 	if e.Container == "" {
 		return // of the node: logged where it was noticed
 	}
-	key := transitionKey{e.Container, e.Reason, e.Actor, e.From, e.Data}
+	key := transitionKey{e.Container, e.Schedule + e.Transfer, e.Reason, e.Actor, e.From, e.Data}
 	seen := l.folded[key]
 	if seen != nil && e.Time.Sub(seen.logged) < foldTime {
 		seen.more++
 		return
 	}
 	text, args := "container changed its state", []any{"container", e.Container, "from", e.From, "to", e.Data, "seq", e.Seq}
-	if e.Event != v1.EventState {
+	if e.Event == v1.EventSchedule {
+		text, args = "schedule changed its state", []any{"container", e.Container, "schedule", e.Schedule, "to", e.Data, "seq", e.Seq}
+	} else if e.Event == v1.EventTransfer {
+		text, args = "transfer changed its state", []any{"container", e.Container, "transfer", e.Transfer, "to", e.Data, "seq", e.Seq}
+	} else if e.Event != v1.EventState {
 		text, args = e.Data, []any{"container", e.Container, "seq", e.Seq}
 	}
 	if e.Actor != (v1.Actor{}) {
@@ -155,7 +152,7 @@ func (l *transitionLog) write(e v1.Event) {
 // a message: each that is stored names a problem, often the cause of the next exit.
 func transitionLevel(e v1.Event) slog.Level {
 	switch {
-	case e.Job() != "" && e.Data != string(v1.JobFailed):
+	case (e.Job() != "" || e.Event == v1.EventSchedule || e.Event == v1.EventTransfer) && e.Data != string(v1.JobFailed):
 		return slog.LevelInfo
 	case e.Event != v1.EventState, e.Data == string(v1.Failed), e.Reason == v1.ReasonStartTimedOut,
 		e.Data == string(v1.Exit) && e.Reason != "Stopped" && e.Reason != "Killed" && (e.ExitCode == nil || *e.ExitCode != 0):

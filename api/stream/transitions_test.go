@@ -87,7 +87,7 @@ func TestPumpCountsByState(t *testing.T) {
 		}))
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP berth_events_total Stored transitions, by the state of a container, or daemon_message, backup, restore or pull.
+# HELP berth_events_total Stored transitions, by the state of a container, or daemon_message, backup, restore, pull, schedule or transfer.
 # TYPE berth_events_total counter
 berth_events_total{event="backup"} 0
 berth_events_total{event="daemon_message"} 1
@@ -100,8 +100,10 @@ berth_events_total{event="pull"} 1
 berth_events_total{event="ready"} 0
 berth_events_total{event="restore"} 0
 berth_events_total{event="running"} 2
+berth_events_total{event="schedule"} 0
 berth_events_total{event="starting"} 0
 berth_events_total{event="stopping"} 0
+berth_events_total{event="transfer"} 0
 `), "berth_events_total"))
 		cancel()
 		require.NoError(t, <-ended)

@@ -14,7 +14,7 @@ import (
 )
 
 // maxSize bounds the compressed bytes of the page.
-const maxSize = 100_000
+const maxSize = 120_000
 
 func TestSize(t *testing.T) {
 	p, err := New()

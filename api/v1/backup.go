@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -15,8 +16,23 @@ type BackupSpec struct {
 	BackupRequest
 	Policy bool `json:"policy,omitempty"` // the policy of the volume made it, and removes it
 
+	Schedule string `json:"schedule,omitempty"` // the ScheduleID of the schedule that made it, and removes it
+	MovedBy  string `json:"moved_by,omitempty"` // the transfer that has copied it to another node, and removes it here
+
+	Maker       Maker `json:"maker,omitzero"`
 	RequestedBy Actor `json:"requested_by,omitzero"`
 	DeletedBy   Actor `json:"deleted_by,omitzero"`
+}
+
+// Keys returns the volume.
+func (s BackupSpec) Keys() []string { return []string{s.VolumeID} }
+
+// Maker is whose rights a policy or a backup uses after the request that made it. The zero Maker is a
+// panel, whose rights do not end: the configured token, or one with the scope admin for all
+// containers.
+type Maker struct {
+	TokenID string `json:"token_id,omitempty"` // empty: it was for one request
+	UID     string `json:"uid,omitempty"`      // of the container to quiesce; empty: none
 }
 
 // BackupRequest is the body of a request for a backup.
@@ -33,7 +49,8 @@ type BackupView struct {
 	VolumeID     string        `json:"volume_id"`
 	Name         string        `json:"name"`
 	Target       Target        `json:"target"`
-	Policy       bool          `json:"policy"` // the policy of the volume made it
+	Policy       bool          `json:"policy"`   // the policy of the volume made it
+	Schedule     string        `json:"schedule"` // container/name of the schedule that made it; empty: none
 	State        JobState      `json:"state"`
 	Size         *int64        `json:"size"`    // bytes of the archive; nil until it is completed, as the next one
 	Files        *int64        `json:"files"`   // entries that are not folders
@@ -56,7 +73,8 @@ func ViewOfBackup(b Backup, restores []Restore) BackupView {
 	st := b.Status
 	v := BackupView{
 		BackupID: b.Meta.ID, VolumeID: b.Spec.VolumeID, Name: b.Spec.Name, Target: b.Spec.Target, Policy: b.Spec.Policy,
-		State: BackupStateOf(b), Skipped: st.Skipped, SkippedTotal: st.SkippedTotal, Checksum: NullString(st.Checksum), Progress: st.Progress,
+		Schedule: strings.Replace(b.Spec.Schedule, ":", "/", 1),
+		State:    BackupStateOf(b), Skipped: st.Skipped, SkippedTotal: st.SkippedTotal, Checksum: NullString(st.Checksum), Progress: st.Progress,
 		CreatedAt: b.Meta.CreatedAt.Unix(), StartedAt: st.StartedAt, FinishedAt: st.FinishedAt, Message: st.Message,
 	}
 	if st.Checksum != "" {
@@ -74,8 +92,10 @@ func ViewOfBackup(b Backup, restores []Restore) BackupView {
 // RestoreRequest is the body of a request for a restore.
 type RestoreRequest struct {
 	VolumeID string `json:"volume_id,omitempty"` // empty: that of the backup
-	Mode     string `json:"mode,omitempty"`      // RestoreReplace or RestoreMerge
+	Mode     string `json:"mode,omitempty"`      // RestoreReplace or RestoreMerge; empty in a request: RestoreReplace, with Paths RestoreMerge
 	Stop     bool   `json:"stop,omitempty"`      // containers that use the volume are stopped meanwhile
+
+	Paths []string `json:"paths,omitempty"` // the only entries to restore, with all below them; empty: all
 }
 
 // Target is where an archive is stored.
@@ -149,12 +169,15 @@ type BackupPolicy = Object[PolicySpec, PolicyStatus]
 
 // PolicySpec is the desired state of a backup policy.
 type PolicySpec struct {
-	Every   Duration `json:"every" api:"required"`
-	Keep    int      `json:"keep" api:"required"` // completed backups, and as many failed ones
-	Target  Target   `json:"target,omitempty"`
-	Ignore  []string `json:"ignore,omitempty"`
-	Quiesce *Quiesce `json:"quiesce,omitempty"`
+	Every    Duration `json:"every,omitempty"`     // the time between two backups; 0: Cron is when they are made
+	Cron     string   `json:"cron,omitempty"`      // see ParseCron; empty: Every is set
+	Timezone string   `json:"timezone,omitempty"`  // IANA name, of Cron; empty in a request: UTC
+	Keep     int      `json:"keep" api:"required"` // completed backups, and as many failed ones
+	Target   Target   `json:"target,omitempty"`
+	Ignore   []string `json:"ignore,omitempty"`
+	Quiesce  *Quiesce `json:"quiesce,omitempty"`
 
+	Maker       Maker `json:"maker,omitzero" api:"-"`
 	RequestedBy Actor `json:"requested_by,omitzero" api:"-"`
 }
 
@@ -171,8 +194,10 @@ func (p PolicyView) MarshalJSON() ([]byte, error) { return marshalWhole(p) }
 
 // PolicyStatus is the observed state of a backup policy.
 type PolicyStatus struct {
-	Every     Duration   `json:"every,omitempty"` // of the spec that NextRunAt was computed from
+	Every     Duration   `json:"every,omitempty"` // of the spec that NextRunAt was computed from, as CronState
+	CronState            // Handled: of policies with Every as well
 	NextRunAt *time.Time `json:"next_run_at,omitempty"`
+	Period    Duration   `json:"period,omitempty"`  // with Cron: the longer one of the last and the present time between two backups
 	Message   string     `json:"message,omitempty"` // why the last run made no backup; empty: it did
 }
 
@@ -185,6 +210,9 @@ type RestoreSpec struct {
 	RestoreRequest
 	RequestedBy Actor `json:"requested_by,omitzero"`
 }
+
+// Keys returns the backup.
+func (s RestoreSpec) Keys() []string { return []string{s.BackupID} }
 
 // RestoreStatus is the observed state of a restore.
 type RestoreStatus struct {

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"path/filepath"
 )
 
 // Config is the configuration. Its YAML keys, joined with dots, are the names in
@@ -21,6 +22,7 @@ type Config struct {
 	Audit         RetentionConfig     `json:"audit"`
 	Backups       BackupsConfig       `json:"backups"`
 	Files         FilesConfig         `json:"files"`
+	Transfers     TransfersConfig     `json:"transfers"`
 	Metrics       MetricsConfig       `json:"metrics"`
 	UI            UIConfig            `json:"ui"`
 	Debug         DebugConfig         `json:"debug"`
@@ -51,11 +53,33 @@ type SFTPConfig struct {
 	Enabled bool   `json:"enabled"`
 	Host    string `json:"host"`
 	Port    int    `json:"port"`     // 0: any free port
-	HostKey string `json:"host_key"` // file of the private key; Complete fills it in
+	HostKey string `json:"host_key"` // file of the ed25519 private key; Complete fills it in
+
+	HostKeys []string `json:"host_keys"` // kinds of further ones, whose files are beside HostKey
 
 	MaxSessions         int      `json:"max_sessions"`           // logged-in connections at once
 	MaxSessionsPerToken int      `json:"max_sessions_per_token"` // of one minted token and those minted with it
 	IdleTimeout         Duration `json:"idle_timeout"`           // without a request or a part of an answer
+}
+
+// SFTPVersion identifies the server to clients. OpenSSH has the arguments of a symbolic link in another
+// order than the draft of the protocol, and package sftp follows it. Clients that follow the draft, such
+// as asyncssh, libssh and WinSCP, use OpenSSH's order only where the version names OpenSSH.
+const SFTPVersion = "SSH-2.0-OpenSSH_9.9 berth"
+
+// The kinds of host keys of SFTP.
+const (
+	HostKeyED25519 = "ed25519"
+	HostKeyECDSA   = "ecdsa"
+	HostKeyRSA     = "rsa"
+)
+
+// HostKeyFile returns the file of the host key of a kind, which is beside that of the ed25519 key.
+func HostKeyFile(ed25519, kind string) string {
+	if kind == HostKeyED25519 {
+		return ed25519
+	}
+	return filepath.Join(filepath.Dir(ed25519), kind)
 }
 
 // AuthorizationConfig configures the access to the interface.
@@ -91,31 +115,53 @@ type DockerConfig struct {
 	AllowedMounts []string            `json:"allowed_mounts"` // host directories that mounts may lie under
 	Registries    map[string]Registry `json:"registries"`     // by host
 	Network       string              `json:"network"`        // empty: a bridge of berth's own
-	PidsLimit     int64               `json:"pids_limit"`
-	NofileLimit   int64               `json:"nofile_limit"`   // open files of each process; 0: the engine's own
-	RootLimit     Size                `json:"root_limit"`     // of the files of a container outside its volume; 0: no limit
-	ReadOnlyRoot  bool                `json:"read_only_root"` // of containers whose request does not set it
-	TmpSize       Size                `json:"tmp_size"`       // of each tmpfs of a container with a read-only root
-	LogMaxSize    Size                `json:"log_max_size"`   // of one file of Docker's log
-	LogMaxFiles   int                 `json:"log_max_files"`
-	PullReserve   Size                `json:"pull_reserve"`    // free space of the engine's disk for a pull, or a tenth of the disk if that is more; 0: none
-	ImagesKept    Duration            `json:"image_retention"` // of images that berth has pulled and no container names; 0: for ever
+	// longest packet of the network that berth creates; 0: that of the host's default route
+	MTU          int   `json:"mtu"`
+	PidsLimit    int64 `json:"pids_limit"`
+	NofileLimit  int64 `json:"nofile_limit"`   // open files of each process; 0: the engine's own
+	RootLimit    Size  `json:"root_limit"`     // of the files of a container outside its volume; 0: no limit
+	ReadOnlyRoot bool  `json:"read_only_root"` // of containers whose request does not set it
+	TmpSize      Size  `json:"tmp_size"`       // of each tmpfs of a container with a read-only root
+	LogMaxSize   Size  `json:"log_max_size"`   // of one file of Docker's log
+	LogMaxFiles  int   `json:"log_max_files"`
+	// free space of the engine's disk for a pull, or a tenth of the disk if that is more; 0: none
+	PullReserve Size     `json:"pull_reserve"`
+	ImagesKept  Duration `json:"image_retention"` // of images that berth has pulled and no container names; 0: for ever
 }
 
 // KubernetesConfig configures the engine kubernetes. Registries, RootLimit, ReadOnlyRoot and TmpSize
 // of DockerConfig hold for both engines, its other keys for Docker alone.
 type KubernetesConfig struct {
-	Kubeconfig      string   `json:"kubeconfig"`       // file with an address and credentials; empty: those of the pod that berth runs in
-	Namespace       string   `json:"namespace"`        // of the pods; empty: that of the pod that berth runs in
-	Claim           string   `json:"claim"`            // name of the persistent volume claim that is mounted at storage.volumes_path
-	Keeper          string   `json:"keeper"`           // path of berth-keeper; empty: beside berth
-	RequestsPercent int      `json:"requests_percent"` // of a limit of memory or processors, which the scheduler reserves
-	PlainRegistries []string `json:"plain_registries"` // that are asked without TLS, as host:port
-	KubeletCA       string   `json:"kubelet_ca"`       // file with the certificates that vouch for those of the kubelets; empty: the cluster's authority
+	Kubeconfig      string                 `json:"kubeconfig"`       // file with an address and credentials; empty: those of berth's pod
+	Namespace       string                 `json:"namespace"`        // of the pods; empty: that of the pod that berth runs in
+	Claim           string                 `json:"claim"`            // the persistent volume claim at storage.volumes_path
+	Claims          map[string]VolumeClaim `json:"claims"`           // further claims with volumes, by the storage that a volume names
+	Keeper          string                 `json:"keeper"`           // path of berth-keeper; empty: beside berth
+	RequestsPercent int                    `json:"requests_percent"` // of a limit of memory or processors, which the scheduler reserves
+	PlainRegistries []string               `json:"plain_registries"` // that are asked without TLS, as host:port
+	// file with the certificates that vouch for those of the kubelets; empty: the cluster's authority
+	KubeletCA string `json:"kubelet_ca"`
 
 	Ports              string   `json:"ports"`               // who publishes them: host or service
 	LoadBalancerClass  string   `json:"load_balancer_class"` // of the Services; empty: the cluster's default
 	ServiceAnnotations []string `json:"service_annotations"` // of the Services, as key=value; {ip} stands for the address
+
+	AllowedPlacement []string `json:"allowed_placement"` // of containers, such as node_selector:pool=games; * is any value
+	DefaultPlacement []string `json:"default_placement"` // of containers whose request has none
+}
+
+// VolumeClaim is a persistent volume claim with volumes, which is mounted at Config.VolumesIn.
+type VolumeClaim struct {
+	Claim     string `json:"claim"`      // its name
+	SizeLimit Size   `json:"size_limit"` // of each volume at most, and of one whose request has none; 0: no limit
+}
+
+// VolumesIn returns the directory of the volumes with a storage.
+func (c Config) VolumesIn(storage string) string {
+	if storage == "" {
+		return c.Storage.VolumesPath
+	}
+	return filepath.Join(c.Storage.DataPath, "claims", storage)
 }
 
 // Who publishes the ports of containers on a cluster.
@@ -179,6 +225,15 @@ type FilesConfig struct {
 	PullPrivate bool `json:"pull_private"` // from addresses that are not public, too
 }
 
+// TransfersConfig configures transfers of containers to other nodes, and from them.
+type TransfersConfig struct {
+	Outgoing  int    `json:"outgoing"`  // that copy at once
+	Incoming  int    `json:"incoming"`  // that have not ended
+	Bandwidth Size   `json:"bandwidth"` // bytes a second that all of them send; 0: no limit
+	Private   bool   `json:"private"`   // to addresses that are not public, too
+	CA        string `json:"ca"`        // file with certificates of further authorities that vouch for other nodes
+}
+
 // MetricsConfig configures the access to the metrics.
 type MetricsConfig struct {
 	Public bool `json:"public"`
@@ -237,19 +292,19 @@ func (c Clear) MarshalJSON() ([]byte, error) { return json.Marshal(c.Reveal()) }
 // UnmarshalJSON reads the value.
 func (c *Clear) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &c.Secret) }
 
-// Show returns the response of GET /remote/config. version is that of the daemon.
-// Secrets are masked unless clear is true.
-func (c Config) Show(version string, clear bool) ConfigView {
-	token := func(s Secret) Clear {
-		if !clear {
-			s = Secret(s.String())
-		}
-		return Clear{s}
-	}
+// Reveal returns the response of GET /remote/config with its secrets. version is that of the daemon.
+func (c Config) Reveal(version string) ConfigView {
 	return ConfigView{
 		Version:       version,
 		Server:        ServerView{c.Server.Host, c.Server.Port},
-		Authorization: AuthorizationView{c.Authorization.Enabled, token(c.Authorization.Token)},
-		Remote:        RemoteView{c.Remote.Enabled, c.Remote.URL, token(c.Remote.Token)},
+		Authorization: AuthorizationView{c.Authorization.Enabled, Clear{c.Authorization.Token}},
+		Remote:        RemoteView{c.Remote.Enabled, c.Remote.URL, Clear{c.Remote.Token}},
 	}
+}
+
+// Show is Reveal with masked secrets.
+func (c Config) Show(version string) ConfigView {
+	c.Authorization.Token = Secret(c.Authorization.Token.String())
+	c.Remote.Token = Secret(c.Remote.Token.String())
+	return c.Reveal(version)
 }

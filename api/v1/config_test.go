@@ -38,6 +38,10 @@ func cluster(c *Config) {
 	c.Complete()
 }
 
+func claims(c *Config, list map[string]VolumeClaim) {
+	c.Kubernetes.Claims, c.Storage.HardLimit = list, HardLimitOff
+}
+
 func TestClusterHasNoFirewall(t *testing.T) {
 	c := valid()
 	cluster(&c)
@@ -77,12 +81,33 @@ var faults = []struct {
 	{"kubernetes.namespace", func(c *Config) { cluster(c); c.Kubernetes.Namespace = "a.b" }},
 	{"kubernetes.namespace", func(c *Config) { cluster(c); c.Kubernetes.Namespace = "" }},
 	{"kubernetes.claim", func(c *Config) { cluster(c); c.Kubernetes.Claim = "../x" }},
+	{"kubernetes.claims", func(c *Config) { c.Kubernetes.Claims = map[string]VolumeClaim{"a": {Claim: "b"}} }},
+	{"kubernetes.claims.A/b", func(c *Config) { cluster(c); claims(c, map[string]VolumeClaim{"A/b": {Claim: "b"}}) }},
+	{"kubernetes.claims.a", func(c *Config) { cluster(c); claims(c, map[string]VolumeClaim{"a": {}}) }},
+	{"kubernetes.claims.a", func(c *Config) { cluster(c); claims(c, map[string]VolumeClaim{"a": {Claim: c.Kubernetes.Claim}}) }},
+	{"kubernetes.claims.b", func(c *Config) { cluster(c); claims(c, map[string]VolumeClaim{"a": {Claim: "c"}, "b": {Claim: "c"}}) }},
+	{"kubernetes.claims.a", func(c *Config) { cluster(c); claims(c, map[string]VolumeClaim{"a": {Claim: "b", SizeLimit: -1}}) }},
+	{"storage.hard_limit", func(c *Config) {
+		cluster(c)
+		claims(c, map[string]VolumeClaim{"a": {Claim: "b"}})
+		c.Storage.HardLimit = HardLimitAuto
+	}},
 	{"kubernetes.requests_percent", func(c *Config) { cluster(c); c.Kubernetes.RequestsPercent = 100 }},
 	{"kubernetes.plain_registries[0]", func(c *Config) { cluster(c); c.Kubernetes.PlainRegistries = []string{"http://r"} }},
 	{"kubernetes.kubelet_ca", func(c *Config) { cluster(c); c.Kubernetes.KubeletCA = "ca.crt" }},
 	{"kubernetes.ports", func(c *Config) { cluster(c); c.Kubernetes.Ports = "node" }},
 	{"kubernetes.load_balancer_class", func(c *Config) { cluster(c); c.Kubernetes.LoadBalancerClass = "a b" }},
 	{"kubernetes.service_annotations[0]", func(c *Config) { cluster(c); c.Kubernetes.ServiceAnnotations = []string{"a/b"} }},
+	{"kubernetes.allowed_placement[0]", func(c *Config) { cluster(c); c.Kubernetes.AllowedPlacement = []string{"node_selector:pool"} }},
+	{"kubernetes.allowed_placement[1]", func(c *Config) {
+		cluster(c)
+		c.Kubernetes.AllowedPlacement = []string{"node_selector:pool=*", "node_selector:kubernetes.io/arch=arm64"}
+	}},
+	{"kubernetes.default_placement[0]", func(c *Config) { cluster(c); c.Kubernetes.DefaultPlacement = []string{"node_selector:pool=*"} }},
+	{"kubernetes.default_placement[1]", func(c *Config) {
+		cluster(c)
+		c.Kubernetes.DefaultPlacement = []string{"toleration:dedicated=*", "runtime_class:A"}
+	}},
 	{"kubernetes.service_annotations[1]", func(c *Config) { cluster(c); c.Kubernetes.ServiceAnnotations = []string{"a/b={ip}", "a b=c"} }},
 	{"docker.allowed_mounts", func(c *Config) { cluster(c); c.Docker.AllowedMounts = []string{"/srv"} }},
 	{"firewall.backend", func(c *Config) { cluster(c); c.Firewall.Backend = BackendIPTables }},
@@ -123,6 +148,8 @@ var faults = []struct {
 	}},
 	{"docker.network", func(c *Config) { c.Docker.Network = "-x" }},
 	{"docker.network", func(c *Config) { c.Docker.Network = "host" }},
+	{"docker.mtu", func(c *Config) { c.Docker.MTU = 575 }},
+	{"docker.mtu", func(c *Config) { c.Docker.MTU = 65536 }},
 	{"docker.pids_limit", func(c *Config) { c.Docker.PidsLimit = 0 }},
 	{"docker.root_limit", func(c *Config) { c.Docker.RootLimit = KiB }},
 	{"docker.tmp_size", func(c *Config) { c.Docker.TmpSize = KiB }},
@@ -205,13 +232,13 @@ func TestConfigHidesSecrets(t *testing.T) {
 	c.Backups.S3 = bucket("https://s3.example")
 	require.Empty(t, c.Validate())
 	var logged strings.Builder
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "config", c, "shown", fmt.Sprintf("%v %+v %#v", c, c.Show("1.2.3", true), c))
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "config", c, "shown", fmt.Sprintf("%v %+v %#v", c, c.Reveal("1.2.3"), c))
 	masked, err := json.Marshal(c)
 	require.NoError(t, err)
 	for _, secret := range []string{testToken, "panel-secret", "pass-word", "bucket-secret"} {
 		require.NotContains(t, logged.String()+string(masked), secret)
 	}
-	shown, err := json.Marshal(c.Show("1.2.3", true))
+	shown, err := json.Marshal(c.Reveal("1.2.3"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"version":"1.2.3","server":{"host":"0.0.0.0","port":8070},
 		"authorization":{"enabled":true,"token":"`+testToken+`"},

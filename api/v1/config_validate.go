@@ -49,6 +49,9 @@ func (c Config) Validate() FieldErrors {
 	f.check(c.Audit.Retention >= Duration(time.Minute), "audit.retention", "must be at least 1m")
 	f.check(c.Audit.Max > 0, "audit.max", "must be above 0")
 	c.Backups.validate(&f, c.Storage)
+	f.check(c.Transfers.Outgoing > 0 && c.Transfers.Outgoing <= 64, "transfers.outgoing", "must be between 1 and 64")
+	f.check(c.Transfers.Bandwidth == 0 || c.Transfers.Bandwidth >= LeastBandwidth, "transfers.bandwidth", "must be 0, or at least 64KiB")
+	f.check(c.Transfers.Incoming >= 0 && c.Transfers.Incoming <= 64, "transfers.incoming", "must be between 0 and 64")
 	f.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	f.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	return f
@@ -75,6 +78,10 @@ func (s SFTPConfig) validate(f *FieldErrors) {
 	f.check(err == nil || hostPattern.MatchString(s.Host), "sftp.host", "must be an address or a host name")
 	f.check(s.Port >= 0 && s.Port <= 65535, "sftp.port", "must be between 0 and 65535")
 	f.directory("sftp.host_key", s.HostKey)
+	for i, kind := range s.HostKeys {
+		f.check(slices.Contains([]string{HostKeyECDSA, HostKeyRSA}, kind) && !slices.Contains(s.HostKeys[:i], kind),
+			fmt.Sprintf("sftp.host_keys[%d]", i), "must be ecdsa or rsa, once: the ed25519 key is always there")
+	}
 	f.check(s.MaxSessions > 0 && s.MaxSessions <= 1024, "sftp.max_sessions", "must be between 1 and 1024")
 	f.check(s.MaxSessionsPerToken > 0 && s.MaxSessionsPerToken <= 1024, "sftp.max_sessions_per_token", "must be between 1 and 1024")
 	f.check(s.IdleTimeout >= Duration(time.Second), "sftp.idle_timeout", "must be at least 1s")
@@ -138,6 +145,7 @@ func (d DockerConfig) validate(f *FieldErrors) {
 	}
 	f.check(d.Network == "" || networkPattern.MatchString(d.Network) && d.Network != "host", "docker.network",
 		"must be the name of a network, and not the host's")
+	f.check(d.MTU == 0 || d.MTU >= 576 && d.MTU <= 65535, "docker.mtu", "must be between 576 and 65535, or 0 for that of the host's default route")
 	f.check(d.PidsLimit > 0, "docker.pids_limit", "must be above 0")
 	f.check(d.NofileLimit == 0 || d.NofileLimit >= 64 && d.NofileLimit <= 1<<20, "docker.nofile_limit", "must be 0 or between 64 and 1048576")
 	f.check(d.RootLimit == 0 || d.RootLimit >= MiB, "docker.root_limit", "must be at least 1MiB, or 0 for no limit")
@@ -151,27 +159,45 @@ func (d DockerConfig) validate(f *FieldErrors) {
 // validateEngine checks the choice of the engine, and what an engine lacks.
 func (c Config) validateEngine(f *FieldErrors) {
 	f.oneOf("engine", c.Engine, EngineDocker, EngineKubernetes)
+	k := c.Kubernetes
 	if c.Engine != EngineKubernetes {
+		f.check(len(k.Claims) == 0, "kubernetes.claims", "must be empty: only the engine kubernetes has claims")
 		return
 	}
-	k := c.Kubernetes
 	f.check(k.Kubeconfig == "" || filepath.IsAbs(k.Kubeconfig), "kubernetes.kubeconfig", "must be an absolute path")
 	f.check(k.Namespace == "" || labelPattern.MatchString(k.Namespace), "kubernetes.namespace", "must be the name of a namespace")
 	f.check(k.Namespace != "" || k.Kubeconfig == "", "kubernetes.namespace", "is required with kubernetes.kubeconfig")
 	f.check(namePattern.MatchString(k.Claim), "kubernetes.claim", "must be the name of a persistent volume claim")
+	k.validateClaims(f)
+	f.check(len(k.Claims) == 0 || c.Storage.HardLimit == HardLimitOff, "storage.hard_limit", "must be off with kubernetes.claims")
 	f.check(k.RequestsPercent >= 1 && k.RequestsPercent <= 99, "kubernetes.requests_percent", "must be between 1 and 99")
 	for i, host := range k.PlainRegistries {
-		f.check(registryPattern.MatchString(host), fmt.Sprintf("kubernetes.plain_registries[%d]", i), "must be the name of a host, with or without a port")
+		f.check(registryPattern.MatchString(host), fmt.Sprintf("kubernetes.plain_registries[%d]", i),
+			"must be the name of a host, with or without a port")
 	}
 	f.check(k.KubeletCA == "" || filepath.IsAbs(k.KubeletCA), "kubernetes.kubelet_ca", "must be an absolute path")
 	f.oneOf("kubernetes.ports", k.Ports, PortsHost, PortsService)
-	f.check(k.LoadBalancerClass == "" || annotationPattern.MatchString(k.LoadBalancerClass), "kubernetes.load_balancer_class", "must be the name of a class")
+	f.check(k.LoadBalancerClass == "" || annotationPattern.MatchString(k.LoadBalancerClass), "kubernetes.load_balancer_class",
+		"must be the name of a class")
 	for i, text := range k.ServiceAnnotations {
 		key, _, found := strings.Cut(text, "=")
 		f.check(found && annotationPattern.MatchString(key), fmt.Sprintf("kubernetes.service_annotations[%d]", i), "must be key=value")
 	}
+	k.validatePlacement(f)
 	f.check(len(c.Docker.AllowedMounts) == 0, "docker.allowed_mounts", "must be empty: the engine kubernetes cannot mount directories of a host")
 	f.check(c.Firewall.Backend != BackendIPTables, "firewall.backend", "must be none: network policies are the firewall of a cluster")
+}
+
+func (k KubernetesConfig) validateClaims(f *FieldErrors) {
+	names := map[string]bool{k.Claim: true}
+	for _, name := range slices.Sorted(maps.Keys(k.Claims)) {
+		one, at := k.Claims[name], "kubernetes.claims."+name
+		f.check(labelPattern.MatchString(name), at, "must have a name of at most 63 small letters, digits and -")
+		f.check(namePattern.MatchString(one.Claim), at, "must have the name of a persistent volume claim, claim")
+		f.check(!names[one.Claim], at, "must have a claim of its own")
+		f.check(one.SizeLimit >= 0, at, "must have no negative size_limit")
+		names[one.Claim] = true
+	}
 }
 
 // The engines.
@@ -240,11 +266,12 @@ func Defaults() Config {
 				ResetAfter: Duration(10 * time.Minute),
 			},
 		},
-		Events:  RetentionConfig{Retention: 7 * day, Max: 100_000},
-		Audit:   RetentionConfig{Retention: 90 * day, Max: 1_000_000},
-		Backups: BackupsConfig{Concurrency: 1, MaxPerVolume: 2000, MaxVolumeSize: 10 * GiB, S3: S3Config{Region: "us-east-1"}},
-		UI:      UIConfig{Enabled: true},
-		Log:     LogConfig{Level: "info", Format: "auto"},
+		Events:    RetentionConfig{Retention: 7 * day, Max: 100_000},
+		Audit:     RetentionConfig{Retention: 90 * day, Max: 1_000_000},
+		Backups:   BackupsConfig{Concurrency: 1, MaxPerVolume: 2000, MaxVolumeSize: 10 * GiB, S3: S3Config{Region: "us-east-1"}},
+		Transfers: TransfersConfig{Outgoing: 2, Incoming: 4, Private: true},
+		UI:        UIConfig{Enabled: true},
+		Log:       LogConfig{Level: "info", Format: "auto"},
 	}
 }
 

@@ -26,6 +26,19 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestExpandTemplate: the groups of an expression survive, and a variable has none.
+func TestExpandTemplate(t *testing.T) {
+	env := map[string]string{"IP": "10.0.0.1", "PRICE": "$1 and ${2}"}
+	for value, want := range map[string]string{"${IP}$2": "10.0.0.1$2", "${1}${IP}": "${1}10.0.0.1", "${PRICE}$1": "$$1 and $${2}$1", "$${IP}": "$${IP}", "$$1": "$$1"} {
+		c, err := v1.ConfigFile{Edits: []v1.ConfigEdit{{Key: "a", Value: value, If: "regex:x"}}}.Expanded(env)
+		require.NoError(t, err)
+		require.Equal(t, want, c.Edits[0].Value)
+	}
+	c, err := v1.ConfigFile{Edits: []v1.ConfigEdit{{Key: "a", Value: "${PRICE}$${IP}$1", If: "x"}}}.Expanded(env)
+	require.NoError(t, err)
+	require.Equal(t, "$1 and ${2}${IP}$1", c.Edits[0].Value)
+}
+
 // TestExpandIsBounded: a request of 255 kB names a long variable so often that the whole text
 // has gigabytes.
 func TestExpandIsBounded(t *testing.T) {

@@ -36,3 +36,16 @@ type Resume struct {
 	Complete  bool      // the journal has all output of that container
 	Fresh     bool      // the journal has no line of the current container
 }
+
+// Logs is a part of a container's console.
+type Logs struct {
+	Lines   []LogLine `json:"lines"`             // oldest first; no two have the same time
+	Line    string    `json:"line"`              // the cursor behind the last of Lines
+	Missing string    `json:"missing,omitempty"` // why lines behind a cursor are missing; empty: none are
+}
+
+// LogLine is one line of a console in the API.
+type LogLine struct {
+	Time time.Time `json:"time"`
+	Data string    `json:"data"`
+}

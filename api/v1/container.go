@@ -40,45 +40,64 @@ const Home = "/home/container"
 // status records the generation that was carried out. So a request survives a crash and is
 // executed once.
 type ContainerSpec struct {
-	InternalID     string     `json:"internal_id,omitempty"`                               // empty in the store: it is Meta.ID
-	Image          string     `json:"image,omitempty" recreate:"first"`                    // a reference
-	PullPolicy     PullPolicy `json:"pull_policy,omitempty" default:"missing"`             // when the image is pulled
-	VolumeID       string     `json:"volume_id,omitempty" recreate:"first"`                // in a request also the first 8 characters of the UUID
-	StartupCommand string     `json:"startup_command,omitempty" recreate:"first"`          // empty: the command of the image
-	StartPattern   string     `json:"start_pattern,omitempty"`                             // RE2, matched per line
-	StartTimeout   Duration   `json:"start_timeout,omitempty"`                             // for StartPattern to match; 0: no limit
-	InstallScript  *string    `json:"install_script,omitempty" api:"writeonly" default:""` // may hold secrets; nil in an apply: unchanged
-	InstallImage   string     `json:"install_image,omitempty"`                             // empty: Image
-	InstallTimeout Duration   `json:"install_timeout,omitempty"`                           // 0: an hour
+	InternalID string     `json:"internal_id,omitempty"`                   // empty in the store: it is Meta.ID
+	Image      string     `json:"image,omitempty" recreate:"first"`        // a reference
+	PullPolicy PullPolicy `json:"pull_policy,omitempty" default:"missing"` // when the image is pulled
+	// in a request also the first 8 characters of the UUID
+	VolumeID       string   `json:"volume_id,omitempty" recreate:"first"`
+	StartupCommand string   `json:"startup_command,omitempty" recreate:"first"`          // empty: the command of the image
+	StartPattern   string   `json:"start_pattern,omitempty"`                             // RE2, matched per line
+	StartTimeout   Duration `json:"start_timeout,omitempty"`                             // for StartPattern to match; 0: no limit
+	InstallScript  *string  `json:"install_script,omitempty" api:"writeonly" default:""` // may hold secrets; nil in an apply: unchanged
+	InstallImage   string   `json:"install_image,omitempty"`                             // empty: Image
+	InstallTimeout Duration `json:"install_timeout,omitempty"`                           // 0: an hour
 
-	InstallMount      string `json:"install_mount,omitempty"`      // where the installer has the volume, and its working directory; empty: Home
+	// where the installer has the volume, and its working directory; empty: Home
+	InstallMount      string `json:"install_mount,omitempty"`
 	InstallEntrypoint string `json:"install_entrypoint,omitempty"` // the shell of InstallScript: sh, bash or ash; empty: /bin/sh
+	InstallUser       string `json:"install_user,omitempty"`       // of the installer; empty: User, or the image's
 
-	Ports         []Port            `json:"ports,omitempty" recreate:"first"`
-	Limits        Limits            `json:"limits,omitzero" recreate:"first"`
-	Env           map[string]string `json:"env,omitempty" recreate:"first"`
-	Cpuset        string            `json:"cpuset,omitempty"`                                          // such as 0-2,4; empty: all
-	User          string            `json:"user,omitempty" recreate:"first"`                           // name or number, with :group or not; empty: the image's
-	Workdir       string            `json:"workdir,omitempty" recreate:"first"`                        // absolute; empty: Home
-	Hostname      string            `json:"hostname,omitempty" recreate:"named"`                       // RFC 1123 labels; empty: the engine's choice
-	Timezone      string            `json:"timezone,omitempty" recreate:"named"`                       // IANA name for TZ, unless Env has one; empty: the image's
-	ReadOnlyRoot  *bool             `json:"read_only_root,omitempty" default:"false" recreate:"named"` // nil in a request: docker.read_only_root
-	ShmSize       int64             `json:"shm_size,omitempty" recreate:"named"`                       // bytes of /dev/shm; 0: the engine's default
-	TTY           *bool             `json:"tty,omitempty" default:"true" recreate:"first"`             // whether the console is a terminal
+	Ports  []Port            `json:"ports,omitempty" recreate:"first"`
+	Limits Limits            `json:"limits,omitzero" recreate:"first"`
+	Env    map[string]string `json:"env,omitempty" recreate:"first"`
+	Cpuset string            `json:"cpuset,omitempty"` // such as 0-2,4; empty: all
+	// name or number, with :group or not; empty: the image's
+	User string `json:"user,omitempty" recreate:"first"`
+	// absolute; empty: Home, or the image's if StartupCommand is empty too
+	Workdir string `json:"workdir,omitempty" recreate:"first"`
+	// RFC 1123 labels; empty: the engine's choice
+	Hostname string `json:"hostname,omitempty" recreate:"named"`
+	// IANA name for TZ, unless Env has one; empty: the image's
+	Timezone     string `json:"timezone,omitempty" recreate:"named"`
+	ReadOnlyRoot *bool  `json:"read_only_root,omitempty" default:"false" recreate:"named"` // nil in a request: docker.read_only_root
+	// bytes of /dev/shm; 0: the engine's default
+	ShmSize       int64             `json:"shm_size,omitempty" recreate:"named"`
+	TTY           *bool             `json:"tty,omitempty" default:"true" recreate:"first"` // whether the console is a terminal
 	Labels        map[string]string `json:"labels,omitempty" recreate:"first"`
 	Mounts        []Mount           `json:"mounts,omitempty" recreate:"first"`
+	Placement     Placement         `json:"placement,omitzero" recreate:"named"` // on the machines of a cluster
 	Stop          Stop              `json:"stop,omitzero" recreate:"first"`
 	RestartPolicy RestartPolicy     `json:"restart_policy,omitzero"`
 	RegistryAuth  string            `json:"registry_auth,omitempty"` // a host of docker.registries
 	Power         Power             `json:"power,omitempty"`         // empty in a request: unchanged, and stopped at first
 	ConfigFiles   []ConfigFile      `json:"config_files,omitempty"`  // set before each start
+	DeniedFiles   []string          `json:"denied_files,omitempty"`  // patterns as in .gitignore: files that limited tokens may only list
 
 	InstallGeneration uint64 `json:"install,omitempty" api:"-" recreate:"first"` // the requested installation, from 1
 	RunGeneration     uint64 `json:"run,omitempty" api:"-"`                      // the requested run; 0: none yet
 	KillGeneration    uint64 `json:"kill_run,omitempty" api:"-"`                 // runs up to this one end without a grace period
 
+	// Arrived is the installation that another node has carried out, before the container was moved here; 0: none.
+	Arrived uint64 `json:"arrived,omitempty" api:"-"`
+
+	// Deferred are the fields whose last change needs a new container and waits for the next start.
+	Deferred []string `json:"deferred,omitempty" api:"-"`
+
 	RequestedBy Actor `json:"requested_by,omitzero" api:"-"` // of the last change of a generation, of the power to off, or the deletion
 }
+
+// Keys returns the volume.
+func (s ContainerSpec) Keys() []string { return []string{s.VolumeID} }
 
 // Script returns the install script.
 func (s ContainerSpec) Script() string {
@@ -87,6 +106,9 @@ func (s ContainerSpec) Script() string {
 	}
 	return *s.InstallScript
 }
+
+// Installs reports whether the requested installation runs the install script on this node.
+func (s ContainerSpec) Installs() bool { return s.Script() != "" && s.InstallGeneration != s.Arrived }
 
 // Power is the desired power state of a container.
 type Power string
@@ -177,14 +199,19 @@ type ContainerStatus struct {
 	Message            string      `json:"message,omitempty"`
 	Conditions         []Condition `json:"conditions,omitempty"`
 
-	ObservedInstall  uint64    `json:"installed"`                   // the last installation that finished
-	InstallFailed    bool      `json:"install_failed,omitempty"`    // it failed
-	InstallID        string    `json:"install_id,omitempty"`        // the engine's, of an installer that exited and has to be removed
-	StartedInstall   uint64    `json:"install_begun,omitempty"`     // the last installation whose begin was recorded
-	InstallVolume    string    `json:"install_volume,omitempty"`    // the volume that it uses
-	InstallStartedAt time.Time `json:"install_started_at,omitzero"` // by berth's clock, before the call of the engine; zero: its installer was not started
+	ObservedInstall uint64 `json:"installed"`                // the last installation that finished
+	InstallFailed   bool   `json:"install_failed,omitempty"` // it failed
+	InstallID       string `json:"install_id,omitempty"`     // the engine's, of an installer that exited and has to be removed
+	StartedInstall  uint64 `json:"install_begun,omitempty"`  // the last installation whose begin was recorded
+	InstallVolume   string `json:"install_volume,omitempty"` // the volume that it uses
+	// by berth's clock, before the call of the engine; zero: its installer was not started
+	InstallStartedAt time.Time `json:"install_started_at,omitzero"`
 
-	ServerVolume string `json:"server_volume,omitempty"` // the volume that the server container mounts; recorded before the container is created
+	// the volume that the server container mounts; recorded before the container is created
+	ServerVolume string `json:"server_volume,omitempty"`
+
+	// ServerExpansion is the Expansion of the spec that the server container was created from.
+	ServerExpansion string `json:"server_expansion,omitempty"`
 
 	ObservedRun     uint64     `json:"ran"`                      // the last run whose start was recorded
 	StartedBefore   time.Time  `json:"started_before,omitzero"`  // the engine's time of the start before it
@@ -207,7 +234,9 @@ type ContainerStatus struct {
 	UnreadySince    *time.Time `json:"unready_since,omitempty"`  // since when Unready returns a reason
 	Totals          Totals     `json:"totals,omitzero"`
 	BootID          string     `json:"boot_id,omitempty"` // of the host, when the run began
-	Engine          string     `json:"engine,omitempty"`  // the instance of the engine of the run or installation; empty: unknown
+	// of a cluster, that the run or installation is or was on; empty: unknown, or there is one only
+	Machine string `json:"machine,omitempty"`
+	Engine  string `json:"engine,omitempty"` // the instance of the engine of the run or installation; empty: unknown
 }
 
 // Deadline returns when the running installation, or the start, of a container is ended, by
@@ -243,6 +272,8 @@ type Totals struct {
 	Restarts uint64 `json:"restarts,omitempty"`  // runs that began without a request
 	Crashes  uint64 `json:"crashes,omitempty"`   // runs and starts that failed and that nobody asked to end
 	OOMKills uint64 `json:"oom_kills,omitempty"` // runs that ran out of memory
+	Runs     uint64 `json:"runs,omitempty"`      // runs that were running
+	Exits    uint64 `json:"exits,omitempty"`     // runs that have exited
 }
 
 // IsInstalling reports whether a requested installation has not finished.
@@ -250,9 +281,9 @@ func IsInstalling(c Container) bool {
 	return c.Status.Phase == Installing || c.Status.ObservedInstall < c.Spec.InstallGeneration
 }
 
-// Volumes returns the volumes that the containers on the engine may have mounted: that
+// Keys returns the volumes that the containers on the engine may have mounted: that
 // of the server, and that of the installer until it is removed.
-func (s ContainerStatus) Volumes() []string {
+func (s ContainerStatus) Keys() []string {
 	var list []string
 	if s.ServerVolume != "" {
 		list = append(list, s.ServerVolume)
@@ -285,6 +316,10 @@ const (
 	Reconciled     = "Reconciled"     // the last step succeeded; absent: no step has failed
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
 
+	// Pending is True while fields wait for the next start, which its message names. It is absent
+	// until some did.
+	Pending = "Pending"
+
 	// VolumeReady is False while the directory of the volume is missing on the host. It is
 	// absent until the directory is.
 	VolumeReady = "VolumeReady"
@@ -311,8 +346,14 @@ const (
 	EngineReachable = "EngineReachable"
 )
 
-// StoreWritable is the type of a condition of the node, beside EngineReachable.
-const StoreWritable = "StoreWritable"
+// The types of conditions of the node, beside EngineReachable.
+const (
+	StoreWritable = "StoreWritable"
+	// KernelResources is False while a resource that all containers share is nearly used up.
+	KernelResources = "KernelResources"
+	ClockSteady     = "ClockSteady"     // the clock of the host has not jumped
+	ContainersStart = "ContainersStart" // False while the host cannot start any container
+)
 
 // Reasons that code acts on.
 const (
@@ -320,6 +361,7 @@ const (
 	ReasonPulling       = "Pulling"
 	ReasonPullFailed    = "PullFailed" // the registry has not answered yet
 	ReasonOutOfMemory   = "OutOfMemory"
+	ReasonKilled        = "Killed"        // with no time to save, or after a stop that took too long
 	ReasonStartWaits    = "StartWaits"    // the start goes on in the engine, and needs longer
 	ReasonStartTimedOut = "StartTimedOut" // the start pattern did not match within StartTimeout
 	ReasonInstallSlow   = "InstallSlow"   // the installer has run for long
@@ -327,8 +369,14 @@ const (
 	ReasonRootOverLimit = "RootOverLimit" // the files outside the volume are over docker.root_limit
 
 	ReasonAnswers            = "Answers"
+	ReasonHostFault          = "HostFault" // the operator has to repair the host
+	ReasonStarted            = "Started"
 	ReasonMachineUnreachable = "MachineUnreachable"
 	ReasonEngineUnreachable  = "EngineUnreachable"
 	ReasonWritable           = "Writable"
 	ReasonNotWritable        = "NotWritable"
+	ReasonEnough             = "Enough"
+	ReasonNearlyUsedUp       = "NearlyUsedUp"
+	ReasonClockJumped        = "ClockJumped"
+	ReasonSteady             = "Steady"
 )

@@ -48,6 +48,7 @@ type ContainerState struct {
 	RestartCount int        `json:"restart_count"`
 	NextRetryAt  *time.Time `json:"next_retry_at"`
 	StartedAt    *time.Time `json:"started_at"`
+	Machine      NullString `json:"machine"` // of a cluster, that it runs on or ran on last; empty: not on a cluster, or not yet
 	Message      NullString `json:"message"` // why the container is in its state; empty: nothing to report
 }
 
@@ -107,7 +108,7 @@ func stateOf(o Container) ContainerState {
 	v := ContainerState{
 		State: ShownPhase(o), StateSince: st.Since.UTC(), Deadline: utc(Deadline(o)),
 		ExitCode: st.ExitCode, OOMKilled: st.OOMKilled, RestartCount: st.RestartCount,
-		NextRetryAt: utc(st.NextRetryAt), StartedAt: utc(st.StartedAt), Message: NullString(st.Message),
+		NextRetryAt: utc(st.NextRetryAt), StartedAt: utc(st.StartedAt), Machine: NullString(st.Machine), Message: NullString(st.Message),
 	}
 	if v.State != st.Phase { // requested, and not yet recorded by the controller
 		v.StateSince, v.Deadline = o.Meta.UpdatedAt.UTC(), nil

@@ -59,7 +59,10 @@ const (
 	BackupNotFound    Code = "backup_not_found"
 	PolicyNotFound    Code = "backup_policy_not_found"
 	NotCompleted      Code = "backup_not_completed"
+	ScheduleNotFound  Code = "schedule_not_found"
+	TooManySchedules  Code = "too_many_schedules"
 	BackupInUse       Code = "backup_in_use"
+	BackupExists      Code = "backup_exists"
 	TooManyBackups    Code = "too_many_backups"
 	BackupsFull       Code = "backups_full"
 	NoPorts           Code = "no_available_ports"
@@ -73,9 +76,14 @@ const (
 	PortBound         Code = "port_bound"
 	VolumeInUse       Code = "volume_in_use"
 	VolumeRestoring   Code = "volume_restoring"
+	Transferring      Code = "container_transferring"
+	TransferNotFound  Code = "transfer_not_found"
+	ArrivalNotFound   Code = "arrival_not_found"
+	TooManyArrivals   Code = "too_many_arrivals"
 	AmbiguousVolume   Code = "ambiguous_volume_id"
 	FileExists        Code = "file_exists"
 	Precondition      Code = "precondition_failed"
+	FileDenied        Code = "file_denied"
 	SizeLimit         Code = "size_limit_exceeded"
 	ImageNotFound     Code = "image_not_found"
 	StoreFailed       Code = "store_failed"
@@ -88,6 +96,7 @@ const (
 	TooManySessions   Code = "too_many_sessions"
 	TooManyStarts     Code = "too_many_starts"
 	TooManyJobs       Code = "too_many_jobs"
+	TooManyOperations Code = "too_many_operations"
 	TooManyKeys       Code = "too_many_idempotency_keys"
 	KeyReused         Code = "idempotency_key_reused"
 	KeyInUse          Code = "idempotency_key_in_use"
@@ -112,13 +121,18 @@ var (
 	ErrNoPorts           = &Error{NoPorts, "No available ports in pool"}
 	ErrContainerExists   = &Error{ContainerExists, "Container already exists"}
 	ErrVolumeRestoring   = &Error{VolumeRestoring, "Volume is being restored"}
+	ErrTransferring      = &Error{Transferring, "Container is being transferred"}
+	ErrTransferNotFound  = &Error{TransferNotFound, "Transfer not found"}
+	ErrArrivalNotFound   = &Error{ArrivalNotFound, "Arrival not found"}
 	ErrAmbiguousVolume   = &Error{AmbiguousVolume, "Ambiguous volume id"}
 	ErrNotRunning        = &Error{NotRunning, "Container is not running"}
 	ErrInputFull         = &Error{InputFull, "Container does not read its input"}
 	ErrSizeLimit         = &Error{SizeLimit, "Volume size limit exceeded"}
-	ErrEngineUnavailable = &Error{EngineUnavailable, "Docker does not answer; send the request again once it does"}
+	ErrEngineUnavailable = &Error{EngineUnavailable, "the container engine does not answer; send the request again once it does"}
 	ErrBackupNotFound    = &Error{BackupNotFound, "Backup not found"}
+	ErrBackupExists      = &Error{BackupExists, "Backup already exists, of another volume or with other parameters"}
 	ErrPolicyNotFound    = &Error{PolicyNotFound, "Backup policy not found"}
+	ErrScheduleNotFound  = &Error{ScheduleNotFound, "Schedule not found"}
 	ErrNotCompleted      = &Error{NotCompleted, "Backup is not completed"}
 	ErrDiskFull          = &Error{DiskFull, "Failed to write file: no space left on the host"}
 )

@@ -16,6 +16,9 @@ const (
 	EventBackup  = "backup"         // Data is a JobState
 	EventRestore = "restore"        // Data is a JobState
 	EventPull    = "pull"           // Data is a PullState
+
+	EventSchedule = "schedule" // Data is a RunState
+	EventTransfer = "transfer" // Data is a TransferState
 )
 
 // Event is one stored transition. It is stored in the same transaction as the status
@@ -42,6 +45,10 @@ type Event struct {
 	NextRetryAt  *time.Time `json:"next_retry_at,omitempty"`
 
 	Actor Actor `json:"actor,omitzero"` // who caused it
+
+	Schedule string `json:"schedule,omitempty"` // the name of that of Container
+	Transfer string `json:"transfer,omitempty"` // of Container
+	MovedTo  string `json:"moved_to,omitempty"` // of a transfer that is completed: the URL of the node that has Container
 
 	// Of a backup, a restore or a download. Users are the containers that used the volume then: their
 	// clients receive the event too. Responses leave them out.
@@ -76,10 +83,11 @@ type AuditEntry struct {
 	Seq       uint64    `json:"seq"` // of the audit log, from 1, without gaps
 	Time      time.Time `json:"time"`
 	Actor     Actor     `json:"actor"`
-	Action    string    `json:"action"`     // <noun>.<verb>, such as container.start
-	Object    string    `json:"object"`     // id of what the action names; of files the volume's id, a slash and the path
-	RequestID string    `json:"request_id"` // that of the log and of X-Request-Id
-	Status    int       `json:"status"`     // of the response
+	Action    string    `json:"action"`            // <noun>.<verb>, such as container.start
+	Object    string    `json:"object"`            // id of what the action names; of files the volume's id, a slash and the path
+	RequestID string    `json:"request_id"`        // that of the log and of X-Request-Id
+	Status    int       `json:"status"`            // of the response
+	Skipped   int       `json:"skipped,omitempty"` // refusals of the same action and tenant before it that have no entry
 }
 
 // Audit describes a request for its AuditEntry.
@@ -90,6 +98,8 @@ type Audit struct {
 	RequestID string
 	Container string // internal_id of the container that the request names; empty: none
 	Volume    string // id of the volume that it names; empty: none
+	Skipped   int    // refusals before it that have no entry
+	Tenant    string // of the request, see package limit
 }
 
 // Name returns the AuditEntry.Object, of any size.
@@ -133,19 +143,20 @@ type Actor struct {
 	TokenID    string `json:"token_id,omitempty"` // Administrator for the configured token; empty: nobody asked
 	Name       string `json:"name,omitempty"`     // of the token
 	Via        Via    `json:"via"`
-	Address    string `json:"address,omitempty"`      // of the client, without a port
-	OnBehalfOf string `json:"on_behalf_of,omitempty"` // the end user that X-Berth-Actor names
+	Address    string `json:"address,omitempty"`      // of the client, without a port; that of its token comes first
+	OnBehalfOf string `json:"on_behalf_of,omitempty"` // the end user that X-Berth-Actor names, or the token
 }
 
 // Via is the way on which a request arrived.
 type Via string
 
 // The values of Via. ViaController is that of an actor without a token: berth acts by
-// itself.
+// itself. That of a step of a schedule has the name of the schedule.
 const (
 	ViaHTTP       Via = "http"
 	ViaWebSocket  Via = "websocket"
 	ViaSFTP       Via = "sftp"
+	ViaSchedule   Via = "schedule"
 	ViaController Via = "controller"
 )
 

@@ -19,12 +19,14 @@ type Node struct {
 	Allocated  Allocated       `json:"allocated"`
 	Containers map[Phase]int   `json:"containers"` // number of those in each state
 	Features   map[string]bool `json:"features"`   // features that are in force
+	Conditions []Condition     `json:"conditions"` // of the node itself; one that is missing was always True
 }
 
 // NodeDisks are the file systems of the daemon's directories.
 type NodeDisks struct {
-	Data    DiskSpace `json:"data"`    // of storage.data_path
-	Volumes DiskSpace `json:"volumes"` // of storage.volumes_path
+	Data    DiskSpace            `json:"data"`    // of storage.data_path
+	Volumes DiskSpace            `json:"volumes"` // of storage.volumes_path
+	Claims  map[string]DiskSpace `json:"claims"`  // of kubernetes.claims, by the storage that a volume names
 }
 
 // DiskSpace is the space of a file system in bytes; both 0: unknown.
@@ -44,6 +46,22 @@ type NodeEngine struct {
 	CgroupVersion string   `json:"cgroup_version"`
 	LiveRestore   bool     `json:"live_restore"`
 	StatsError    string   `json:"stats_error"` // why there are no statistics of containers; empty: there are
+
+	// of a cluster, at most MaxMachines, those that are not ready first; empty: it has its host only
+	Machines []EngineMachine `json:"machines"`
+}
+
+// MaxMachines is how many machines of a cluster an answer has.
+const MaxMachines = 1000
+
+// EngineMachine is one of the machines of a cluster.
+type EngineMachine struct {
+	Name       string `json:"name"`
+	Ready      bool   `json:"ready"`      // it reports that it is well
+	Closed     bool   `json:"closed"`     // it takes no new containers, because an operator has closed it
+	CPUs       int    `json:"cpus"`       // for containers
+	Memory     int64  `json:"memory"`     // bytes, for containers
+	Containers int    `json:"containers"` // of this berth, that run or are installed there
 }
 
 // Allocated sums the limits of all containers that are not being deleted. A limit that is

@@ -1,6 +1,8 @@
 package v1_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,4 +22,37 @@ func TestSetConditionKeepsSince(t *testing.T) {
 	require.Equal(t, first, v1.FindCondition(list, "B").Since)
 	require.Len(t, list, 2)
 	require.Zero(t, v1.FindCondition(list, "C"))
+}
+
+func TestMessageText(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                   "",
+		"plain":                              "plain",
+		" a\r\n\tb\x1b[0m \x00c\u202ed \xff": "a b [0m c d",
+		strings.Repeat("ä", 250):             strings.Repeat("ä", 250),
+		strings.Repeat("ä", 251):             strings.Repeat("ä", 248) + "…",
+		strings.Repeat("\n", 1<<20) + "x":    "…",
+	} {
+		require.Equal(t, want, v1.MessageText(text))
+		require.Equal(t, want, v1.MessageText(want), "it stays")
+	}
+}
+
+// TestNewestFirst: the last creation comes first, also after the clock was set back. Objects of
+// a berth that stored no revision of the creation are older than all others.
+func TestNewestFirst(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	object := func(id string, created uint64, at time.Duration) v1.Backup {
+		return v1.Backup{Meta: v1.Meta{ID: id, Created: created, CreatedAt: now.Add(at)}}
+	}
+	list := []v1.Backup{
+		object("legacy", 0, time.Hour), object("before", 7, time.Hour), object("legacy, newer", 0, 2*time.Hour),
+		object("after", 8, -time.Hour), object("b", 9, 0), object("a", 9, 0),
+	}
+	slices.SortFunc(list, v1.NewestFirst[v1.BackupSpec, v1.BackupStatus])
+	var ids []string
+	for _, b := range list {
+		ids = append(ids, b.Meta.ID)
+	}
+	require.Equal(t, []string{"a", "b", "after", "before", "legacy, newer", "legacy"}, ids)
 }

@@ -14,7 +14,8 @@ type Pull = Object[PullSpec, PullStatus]
 type PullSpec struct {
 	VolumeID string `json:"volume_id"`
 	PullRequest
-	Cancel bool `json:"cancel,omitempty"`
+	Cancel  bool `json:"cancel,omitempty"`
+	Limited bool `json:"limited,omitempty"` // the token is limited to containers: denied_files are refused
 
 	// Who requested the download, and who its end.
 	RequestedBy Actor `json:"requested_by,omitzero"`
@@ -59,6 +60,9 @@ func ViewOfPull(p Pull) PullView {
 	return PullView{PullID: p.Meta.ID, URL: p.Spec.RedactedURL(), Path: p.Spec.Path, State: cmp.Or(p.Status.State, PullPending),
 		Progress: PullProgress{p.Status.Bytes, p.Status.Total}, Message: NullString(p.Status.Message)}
 }
+
+// Keys returns the volume.
+func (s PullSpec) Keys() []string { return []string{s.VolumeID} }
 
 // RedactedURL returns the URL with *** in place of its query, which is often a signature,
 // of its fragment, and of a user name and password.

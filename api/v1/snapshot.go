@@ -1,5 +1,7 @@
 package v1
 
+import "time"
+
 // SnapshotOptions select what an archive of a volume holds.
 type SnapshotOptions struct {
 	// Ignore are patterns in .gitignore syntax, relative to the volume's root.
@@ -36,7 +38,8 @@ const (
 	SkippedChanged    = "changed"    // a file changed while it was read; the archive holds what was read
 	SkippedRemoved    = "removed"    // removed, or replaced by another type, before it was read
 	SkippedSpecial    = "special"    // a FIFO, a socket or a device
-	SkippedLink       = "link"       // of an Extraction only: an absolute link, or a hard link to a link
+	SkippedLink       = "link"       // of an Extraction only: a link that leaves the volume, or a hard link to what was skipped
+	SkippedTrailing   = "trailing"   // of an Extraction only: bytes behind the end of a gzip, which has this name
 	SkippedUnreadable = "unreadable" // the host refuses to read it, or it is nested too deeply
 )
 
@@ -50,6 +53,8 @@ type SnapshotArchive struct {
 // RestoreOptions select how an archive is restored into a volume.
 type RestoreOptions struct {
 	Mode string // RestoreReplace or RestoreMerge
+	// Paths are the only entries that are restored, with all below them; empty: all. It needs RestoreMerge.
+	Paths []string
 	// Progress is called now and then with the uncompressed bytes that were
 	// extracted, and how many there are. It must not block. It may be nil.
 	Progress func(bytes, total int64)
@@ -60,3 +65,29 @@ const (
 	RestoreReplace = "replace" // the volume becomes exactly what the archive holds
 	RestoreMerge   = "merge"   // entries that the archive lacks stay
 )
+
+// TreeSum describes a tree of files. Two trees with the same digest have the same names, types, owners, modes, times,
+// sizes and links.
+type TreeSum struct {
+	Digest  string // "sha256:" and 64 hexadecimal digits
+	Entries int64
+	Bytes   int64 // of the files, holes included
+}
+
+// Sent describes what was sent of a tree.
+type Sent struct {
+	Bytes   int64   // as they were sent
+	Entries int64   // that differed
+	Arrived int64   // grows with the files, and their bytes, of this round that the other tree had already
+	Partial bool    // the time was over before the end
+	Tree    TreeSum // as it was read; not known of a partial one
+}
+
+// SendOptions select what is sent of a volume.
+type SendOptions struct {
+	Since    time.Time           // files that have changed since are sent, whatever they look like
+	Round    time.Time           // the beginning of a round, in whose calls each file is sent once; zero: no round
+	Most     time.Duration       // from the first entry to the last one, or part of a file, that is begun; 0: no limit
+	Progress func(bytes int64)   // called with the bytes of files that were sent so far; may be nil
+	Written  func(n int64) error // see SnapshotOptions
+}

@@ -80,7 +80,14 @@ func orNilMap[T any](m map[string]T) map[string]T {
 
 // InstallHash returns a hash that changes when the installation has to run again.
 func (s ContainerSpec) InstallHash() string {
-	return hash(s.InstallGeneration, s.VolumeID)
+	parts := []any{s.InstallGeneration, s.VolumeID}
+	if s.InstallUser != "" { // an upgrade of berth must not begin an installation again
+		parts = append(parts, []string{"install_user", s.InstallUser})
+	}
+	if !reflect.DeepEqual(s.Placement, Placement{}) {
+		parts = append(parts, []any{"placement", s.Placement})
+	}
+	return hash(parts...)
 }
 
 func hash(parts ...any) string {

@@ -71,7 +71,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	require.Equal(t, hashedSpec().TTY, WithDefaults(hashedSpec()).TTY)
 }
 
-// change gives a field another value. In a struct it empties every field.
+// change gives a field another value. In a struct it empties every field, or sets the first text of one that is empty.
 func change(t *testing.T, v reflect.Value, initial string) {
 	t.Helper()
 	switch v.Kind() {
@@ -88,7 +88,17 @@ func change(t *testing.T, v reflect.Value, initial string) {
 			setText(v, initial)
 		}
 		change(t, v.Elem(), "")
-	case reflect.Map, reflect.Slice, reflect.Struct:
+	case reflect.Struct:
+		if v.IsZero() {
+			for i := range v.NumField() {
+				if v.Field(i).Kind() == reflect.String {
+					change(t, v.Field(i), "")
+					return
+				}
+			}
+		}
+		v.SetZero()
+	case reflect.Map, reflect.Slice:
 		v.SetZero()
 	default:
 		t.Fatalf("no other value for a %s", v.Kind())

@@ -13,17 +13,30 @@ type Token = Object[TokenSpec, TokenStatus]
 
 // TokenSpec is the identity and the permissions of a token.
 type TokenSpec struct {
-	Hash        string         `json:"hash"`             // hex SHA-256 of the secret
-	Name        string         `json:"name,omitempty"`   // that its minter gave it
-	Issuer      string         `json:"issuer,omitempty"` // fingerprint of the configured token that it descends from; empty: minted by an older version, and invalid
+	Hash string `json:"hash"`           // hex SHA-256 of the secret
+	Name string `json:"name,omitempty"` // that its minter gave it
+	// fingerprint of the configured token that it descends from; empty: minted by an older version, and invalid
+	Issuer      string         `json:"issuer,omitempty"`
 	Parent      string         `json:"parent,omitempty"` // id of the token that minted it; empty: the configured token
 	ExpiresAt   time.Time      `json:"expires_at"`
 	RemoveOnUse bool           `json:"remove_on_use,omitempty"`
 	Spent       bool           `json:"spent,omitempty"` // its only use has begun
 	Scopes      []Scope        `json:"scopes"`
 	Containers  []ContainerRef `json:"container_refs,omitempty"` // empty: all
-	SSHKeys     []string       `json:"ssh_keys,omitempty"`       // public keys that may log in with SFTP instead of the secret, as type and base64
-	Minted      int            `json:"minted,omitempty"`         // tokens that it minted; for a child of the configured token, those of its descendants too
+	OnBehalfOf  string         `json:"on_behalf_of,omitempty"`   // end user for whom it acts
+	Address     string         `json:"address,omitempty"`        // of that user's client; empty: that of the connection
+	// public keys that may log in with SFTP instead of the secret, as type and base64
+	SSHKeys []string `json:"ssh_keys,omitempty"`
+	// tokens that it minted; for a child of the configured token, those of its descendants too
+	Minted int `json:"minted,omitempty"`
+}
+
+// Keys returns the hashes of its public keys.
+func (s TokenSpec) Keys() (hashes []string) {
+	for _, key := range s.SSHKeys {
+		hashes = append(hashes, Secret(key).Hash())
+	}
+	return hashes
 }
 
 // ContainerRef refers to one creation of a container.
@@ -40,7 +53,9 @@ type TokenRequest struct {
 	RemoveOnUse bool     `json:"remove_on_use,omitempty"`
 	Scopes      []Scope  `json:"scopes,omitempty"`     // nil: those of the minting token
 	Containers  []string `json:"containers,omitempty"` // nil: all
-	SSHKeys     []string `json:"ssh_keys,omitempty"`   // lines of an authorized_keys file that may log in with SFTP
+	OnBehalfOf  string   `json:"on_behalf_of,omitempty"`
+	Address     string   `json:"address,omitempty"`
+	SSHKeys     []string `json:"ssh_keys,omitempty"` // lines of an authorized_keys file that may log in with SFTP
 }
 
 // NewToken is a token that was minted, or a ticket. The secret is not returned again.
@@ -56,6 +71,8 @@ type TokenView struct {
 	Name        string     `json:"name"`
 	Scopes      []Scope    `json:"scopes"`
 	Containers  []string   `json:"containers"` // empty: all
+	OnBehalfOf  string     `json:"on_behalf_of,omitempty"`
+	Address     string     `json:"address,omitempty"`
 	SSHKeys     []string   `json:"ssh_keys"`   // fingerprints
 	ExpiresAt   string     `json:"expires_at"` // RFC 3339
 	RemoveOnUse bool       `json:"remove_on_use"`
@@ -87,6 +104,7 @@ const (
 	ScopeFiles   Scope = "files"
 	ScopeNetwork Scope = "network"
 	ScopeAdmin   Scope = "admin"
+	ScopeArrive  Scope = "arrive" // containers that are moved here from another node
 )
 
 // TenantScopes returns the scopes that a token may have which is limited to containers: none
@@ -95,7 +113,7 @@ func TenantScopes() []Scope { return []Scope{ScopeRead, ScopePower, ScopeConsole
 
 // Scopes returns all scopes.
 func Scopes() []Scope {
-	return []Scope{ScopeRead, ScopePower, ScopeConsole, ScopeFiles, ScopeNetwork, ScopeAdmin}
+	return []Scope{ScopeRead, ScopePower, ScopeConsole, ScopeFiles, ScopeNetwork, ScopeAdmin, ScopeArrive}
 }
 
 // Secret is a text that no log or message may show: it prints as ***. Its JSON and YAML

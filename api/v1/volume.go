@@ -6,6 +6,7 @@ type Volume = Object[VolumeSpec, VolumeStatus]
 // VolumeSpec is the desired state of a volume. Its id is a UUID.
 type VolumeSpec struct {
 	SizeLimit int64             `json:"size_limit,omitempty"` // bytes; 0 is no limit
+	Storage   string            `json:"storage,omitempty"`    // a key of kubernetes.claims; empty: storage.volumes_path. It never changes
 	Name      string            `json:"name,omitempty"`       // for people; need not be unique
 	Labels    map[string]string `json:"labels,omitempty"`
 }

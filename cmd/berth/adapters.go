@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"syscall"
 
+	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/controller/console"
 	"berth/controller/container"
@@ -24,16 +25,13 @@ import (
 
 // diskUsage returns the size of a container's volume, as last measured.
 func (d *daemon) diskUsage(id string) (bytes int64, known bool) {
-	err := d.store.View(func(tx *store.Tx) error {
-		c, err := store.Containers.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		v, err := store.Volumes.Get(tx, c.Spec.VolumeID)
-		bytes = v.Status.Size
-		return err
-	})
-	return bytes, err == nil
+	tx := d.store.Read()
+	c, err := store.Containers.Get(tx, id)
+	if err != nil {
+		return 0, false
+	}
+	v, err := store.Volumes.Get(tx, c.Spec.VolumeID)
+	return v.Status.Size, err == nil
 }
 
 // input adapts the consoles to the interface of package server.
@@ -85,6 +83,15 @@ func (d *daemon) registryAuth(host string) runtime.Auth {
 	return runtime.Auth{Host: v1.CanonicalRegistry(host), Username: r.Username, Password: r.Password.Reveal()}
 }
 
+// pullAuth returns the credentials of a registry for one of its images. An image of another registry is
+// pulled without: none but its own may see them.
+func (d *daemon) pullAuth(registry, image string) runtime.Auth {
+	if !intent.FromRegistry(image, registry) {
+		return runtime.Auth{}
+	}
+	return d.registryAuth(registry)
+}
+
 // bootID returns the id of the host's boot. If it is empty, no start of berth counts
 // as a boot: that of a cluster's machine ends no container of another.
 func (d *daemon) bootID() string {
@@ -114,7 +121,27 @@ func isOwn(to netip.Addr) bool {
 func (d *daemon) newRoots(engine *docker.Engine, processes *cgroup.Reader) *container.Roots {
 	m := rootMeter{engine: engine, volumes: func() *volume.Manager { return d.volumes }, processes: processes,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
-	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
+	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Period: d.resync(), Log: d.log, Disk: func() int64 {
+		dirs := []string{d.settings.Current().Storage.VolumesPath}
+		if e := d.node.engine.Load(); e != nil {
+			dirs = append(dirs, e.Root)
+		}
+		return usedOf(dirs...)
+	}}
+}
+
+// usedOf returns the used bytes of the file systems of some directories.
+func usedOf(dirs ...string) (bytes int64) {
+	seen := map[syscall.Fsid]bool{}
+	for _, dir := range dirs {
+		var st syscall.Statfs_t
+		if syscall.Statfs(dir, &st) != nil || seen[st.Fsid] {
+			continue
+		}
+		seen[st.Fsid] = true
+		bytes += int64(st.Blocks-st.Bfree) * st.Bsize
+	}
+	return bytes
 }
 
 // rootMeter measures what one container occupies outside its volume.
@@ -128,13 +155,18 @@ type rootMeter struct {
 // measure returns what a container occupies outside its volume. It stops walking a
 // tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
 // files that are not visible from here are not counted.
-func (m rootMeter) measure(ctx context.Context, n runtime.Name) (container.RootUsage, error) {
-	w, err := m.engine.Writable(ctx, n)
-	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
-	if err != nil {
-		return u, err
-	}
+//
+// The places of a container that runs never change: the engine is asked for them once. Those of the last measurement are those
+// of n if their container still runs. A layer that only the engine sees is measured by it each time.
+func (m rootMeter) measure(ctx context.Context, n runtime.Name, w runtime.Writable) (container.RootUsage, error) {
 	var errs []error
+	if w.Name != n || !w.Local || !m.processes.Runs(w.ContainerID) {
+		var err error
+		if w, err = m.engine.Writable(ctx, n); err != nil {
+			return container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}, err
+		}
+	}
+	u := container.RootUsage{ContainerID: w.ContainerID, Places: w, Usage: v1.Usage{Bytes: w.Size}}
 	most := m.limit()
 	if most > 0 {
 		most += most/4 + 1
@@ -150,7 +182,8 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name) (container.RootU
 		u.Bytes += occupied(file)
 	}
 	open, err := m.processes.Unlinked(ctx, w.ContainerID)
-	u.Bytes += open
+	u.Bytes += open.Bytes
+	u.InFlight, u.Unmeasured = open.InFlight, errors.Is(err, cgroup.ErrTooManyHandles)
 	return u, errors.Join(append(errs, err)...)
 }
 
@@ -163,26 +196,34 @@ func occupied(path string) int64 {
 	return st.Blocks * 512
 }
 
-// ownVolume gives the root of an empty volume to a user. It returns why the user cannot write
-// the volume, with a remedy; empty if it can.
-func (d *daemon) ownVolume(id string, user runtime.Account) (reason string, err error) {
-	root, err := os.OpenFile(d.volumes.Path(id), os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	info, err := root.Stat()
-	if err != nil {
-		return "", err
-	}
-	owner, is := info.Sys().(*syscall.Stat_t)
-	mode := info.Mode().Perm()
-	if !is || user.UID <= 0 || int(owner.Uid) == user.UID && mode&0o200 != 0 || int(owner.Gid) == user.GID && mode&0o020 != 0 || mode&0o002 != 0 {
+// ownVolume gives a volume to an account. It returns why the account cannot write all of it, with a remedy;
+// empty if it can. root can, and an engine may not know the account.
+func (d *daemon) ownVolume(ctx context.Context, id string, to container.Owner) (reason string, err error) {
+	if to.UID <= 0 {
 		return "", nil
 	}
-	if _, err := root.Readdirnames(1); errors.Is(err, io.EOF) {
-		return "", root.Chown(user.UID, user.GID)
+	left, err := d.volumes.Own(ctx, id, volume.Owner{UID: to.UID, GID: to.GID, Others: to.Others})
+	if err != nil || left.Entries == 0 {
+		return "", err
 	}
-	return fmt.Sprintf("the user %d:%d of the container cannot write its volume, which belongs to %d:%d: change the owner of the files, "+
-		"or the user of the container", user.UID, user.GID, owner.Uid, owner.Gid), nil
+	first := "the folder of the volume"
+	if left.Path != "" {
+		first = v1.ClippedText(v1.EscapePath(left.Path), maxNamedPath)
+	}
+	reason = fmt.Sprintf("the user %d:%d of the container cannot write %d entries of its volume, the first: %s", to.UID, to.GID, left.Entries, first)
+	if left.Err != nil {
+		return reason + ": its owner could not be changed: " + causeText(left.Err), nil
+	}
+	return fmt.Sprintf("%s, which belongs to the user %d of another container on this volume: use the same user for both", reason, left.UID), nil
+}
+
+// maxNamedPath is how many bytes of a path are in a message.
+const maxNamedPath = 200
+
+// causeText returns the cause of an error of a file, without its path.
+func causeText(err error) string {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		err = at.Err
+	}
+	return err.Error()
 }

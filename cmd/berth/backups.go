@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth/api/auth"
 	v1 "berth/api/v1"
 	"berth/controller/backup"
 	"berth/controller/console"
@@ -94,10 +97,111 @@ func (t targets) Fetch(ctx context.Context, target v1.Target, key, name string) 
 	return file, "", nil
 }
 
-// archives are the archives of volumes for package backup.
+// archives reads the archives of backups for package server, and receives them.
 type archives struct {
-	volume.Snapshots
-	manager *volume.Manager
+	targets
+	volumes *volume.Manager
+	path    string                // of the local ones
+	free    func(v1.Target) error // see daemon.freeSpace
+}
+
+// Room returns v1.ErrDiskFull if there is no space for files and archives that arrive.
+func (a archives) Room(files, archives int64) error {
+	if archives > 0 {
+		if err := os.MkdirAll(a.path, 0o700); err != nil {
+			return err
+		}
+	}
+	return a.volumes.Room(files, a.path, archives)
+}
+
+// Arrived reports whether a local archive is there.
+func (a archives) Arrived(b v1.ArrivalBackup) bool {
+	if b.Spec.Target != v1.TargetLocal {
+		return false
+	}
+	content, size, err := a.local.Open(context.Background(), v1.ArchiveKey(b.BackupID), 0)
+	if err != nil {
+		return false
+	}
+	content.Close()
+	return size == b.Status.Size
+}
+
+// Receive stores the archive of a backup, or finds it in the bucket.
+func (a archives) Receive(ctx context.Context, b v1.ArrivalBackup, archive io.Reader) error {
+	want := v1.ArchiveOf(b.Status)
+	if b.Spec.Target == v1.TargetS3 {
+		return a.find(ctx, b.BackupID, want.Size)
+	}
+	_, err := a.local.Put(ctx, v1.ArchiveKey(b.BackupID), func(ctx context.Context, w io.Writer) error {
+		sum, checked := sha256.New(), writerFunc(func([]byte) error { return errors.Join(ctx.Err(), a.free(v1.TargetLocal)) })
+		n, err := io.Copy(io.MultiWriter(checked, w, sum), io.LimitReader(archive, want.Size+1))
+		if err == nil && (n != want.Size || fmt.Sprintf("sha256:%x", sum.Sum(nil)) != want.Checksum) {
+			err = v1.Errorf(v1.InvalidArchive, "The archive of backup %s is not the one that was announced", b.BackupID)
+		}
+		return err
+	})
+	return err
+}
+
+// writerFunc is an io.Writer that checks what is written.
+type writerFunc func(p []byte) error
+
+// Write implements io.Writer.
+func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
+
+// findTime bounds how long the bucket may take.
+const findTime = 30 * time.Second
+
+// find looks for an archive in the bucket. Its checksum is verified when it is restored.
+func (a archives) find(ctx context.Context, id string, size int64) error {
+	if a.s3 == nil {
+		return errArchiveMissing
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	content, n, err := a.s3.Open(ctx, v1.ArchiveKey(id), 0)
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return errArchiveMissing
+	case err != nil:
+		return v1.Errorf(v1.Unavailable, "The archives in S3 cannot be read: %s", v1.MessageText(err.Error()))
+	}
+	content.Close()
+	if n != size {
+		return v1.Errorf(v1.InvalidArchive, "The archive of backup %s in S3 has %d bytes instead of %d", id, n, size)
+	}
+	return nil
+}
+
+// movedArchives are the local archives for package transfer.
+type movedArchives struct{ *blob.Directory }
+
+// Open implements transfer.Archives.
+func (m movedArchives) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
+	content, size, err := m.Directory.Open(ctx, key, offset)
+	if errors.Is(err, blob.ErrNotFound) {
+		err = errArchiveMissing
+	}
+	return content, size, err
+}
+
+// List returns the entries of a folder of a backup.
+func (a archives) List(ctx context.Context, b v1.Backup, folder string) ([]v1.FileEntry, error) {
+	t, err := a.get(b.Spec.Target)
+	if err != nil {
+		return nil, err
+	}
+	content, _, err := t.Open(ctx, v1.ArchiveKey(b.Meta.ID), 0)
+	if errors.Is(err, blob.ErrNotFound) {
+		return nil, errArchiveMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	return a.volumes.ListArchive(ctx, content, v1.ArchiveOf(b.Status), folder)
 }
 
 // consoles reaches the consoles of servers for package backup.
@@ -115,6 +219,19 @@ func (c consoles) Running(ctx context.Context, id string) (bool, error) {
 // Send sends a command to a server.
 func (c consoles) Send(ctx context.Context, id, command string) error {
 	return c.d.consoles.Input(ctx, id, []byte(command))
+}
+
+// checkMaker returns why a token may not access a volume any more.
+func (d *daemon) checkMaker(tx *store.Tx, token, id string) error {
+	p, err := auth.Find(tx, d.settings.Current().Authorization, token)
+	if err != nil {
+		return err
+	}
+	may, err := p.CanAccessVolume(tx, id)
+	if err == nil && !may {
+		err = v1.ErrVolumeNotFound
+	}
+	return err
 }
 
 // Await waits for a line of a server.

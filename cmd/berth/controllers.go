@@ -8,12 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/backup"
 	"berth/controller/container"
 	"berth/controller/download"
 	"berth/controller/image"
+	"berth/controller/schedule"
 	"berth/controller/volume"
 	"berth/runtime/fetch"
 	"berth/store"
@@ -29,23 +31,30 @@ const (
 	volumeWorkers  = 2
 )
 
+// inspectPeriod is the time between two inspections of a container that nothing happens to: they find what
+// no list of the engine shows, such as limits that others changed while the engine's events were lost.
+const inspectPeriod = time.Hour
+
 func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(&image.Puller{Engine: d.engine, Store: d.store, Space: d.node.pullSpace}, pullWorkers, d.log)
 	d.part("image pulls", pulls.Run)
-	configs := container.NewConfigs(d.log)
-	d.part("config files", configs.Run)
+	preparations := container.NewPreparations(d.log)
+	d.part("preparations", preparations.Run)
 	heavyCalls := min(mostHeavyCalls, 2*goruntime.NumCPU())
 	slots := container.NewSemaphore(heavyCalls)
 	c := d.settings.Current().Reconcile
 	r := &container.Reconciler{
-		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
-		OrphanGrace: orphanGrace,
-		Semaphore:   slots, Roots: d.roots, Now: time.Now,
-		Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max)},
-			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
-		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
-		BootID: d.bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Own: d.ownVolume, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
+		Options: container.Options{
+			Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max)},
+				ResetAfter: time.Duration(c.Backoff.ResetAfter)},
+			Warn:        container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
+			OrphanGrace: orphanGrace, BootID: d.bootID(), Now: time.Now,
+		},
+		Store: d.store, Engine: d.engine, Console: d.consoles, Roots: d.roots, Mounts: d.mounts,
+		Volumes: container.HostVolumes{Path: d.volumes.Path, Configure: d.volumes.Configure, Own: d.ownVolume},
+		Auth:    d.pullAuth, Metrics: m, Log: d.log,
+		Pulls: pulls, Preparations: preparations, Semaphore: slots,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
@@ -53,21 +62,22 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Watch: []controller.Source{
 			r.Watch(func() { d.listed.Store(true) }),
 			d.consoles.Source, d.roots.Source(), container.Volumes(d.store),
-			controller.Every(d.resync(), store.Containers.Lister(d.store)),
+			r.Resync(d.resync()), controller.Every(inspectPeriod, store.Containers.Lister(d.store)),
 		},
-		Awaited: []controller.Source{pulls.Source, configs.Source, slots.Source},
+		Awaited: []controller.Source{pulls.Source, preparations.Source, slots.Source},
 		Workers: c.Workers + heavyCalls, // so that a kill finds a worker that no start occupies
 		BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
 
 func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
-	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
+	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Period: d.resync(), Log: d.log}
+	r := &volume.Reconciler{Store: d.store, Directories: d.volumes, Log: d.log, Mounted: d.mountedBy(false)}
 	return &controller.Loop{
 		Name:         "volume",
-		Reconciler:   &volume.Reconciler{Store: d.store, Directories: d.volumes, Log: d.log, Mounted: d.mountedBy(false)},
+		Reconciler:   r,
 		DesiredState: []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
-		Watch:        []controller.Source{volume.Users(d.store), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
+		Watch:        []controller.Source{volume.Users(d.store), scanner.Source(), d.volumes.Changed, r.Resync(d.resync())},
 		Workers:      volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
@@ -82,13 +92,13 @@ func (d *daemon) downloadLoop(m *controller.Metrics) *controller.Loop {
 	client := fetch.New(func(to netip.Addr) bool {
 		return d.settings.Current().Files.PullPrivate || v1.IsPublic(to) && !isOwn(to)
 	})
-	files := d.volumes.Files()
 	jobs := download.NewJobs(d.log)
 	d.part("downloads", jobs.Run)
 	r := &download.Reconciler{Store: d.store, Jobs: jobs, Metrics: download.NewMetrics(d.metrics, jobs), Log: d.log,
-		Fetch: func(ctx context.Context, volume, url, path, checksum string, progress func(bytes, total int64)) error {
-			return client.Get(ctx, url, strings.TrimPrefix(checksum, "sha256:"), progress, func(content io.Reader) error {
-				return files.Write(ctx, volume, path, content)
+		Fetch: func(ctx context.Context, spec v1.PullSpec, progress func(bytes, total int64)) error {
+			return client.Get(ctx, spec.URL, strings.TrimPrefix(spec.Checksum, "sha256:"), progress, func(content io.Reader) error {
+				_, err := d.volumes.Write(ctx, spec.VolumeID, spec.Path, content, nil)
+				return err
 			})
 		}}
 	return &controller.Loop{
@@ -98,13 +108,32 @@ func (d *daemon) downloadLoop(m *controller.Metrics) *controller.Loop {
 	}
 }
 
+// scheduleLoop returns the controller of schedules. Their steps request what a client may request.
+func (d *daemon) scheduleLoop(m *controller.Metrics) *controller.Loop {
+	lines := schedule.NewLines(d.log)
+	d.part("lines of schedules", lines.Run)
+	return schedule.New(schedule.Options{
+		Store: d.store, Began: d.began, Lines: lines, Resync: d.resync(), BackOff: d.backOff(), Loops: m, Log: d.log,
+		Metrics: schedule.Register(d.metrics, d.store),
+		Power: func(w store.Writer, container, verb string) error {
+			return intent.Power(w, container, intent.Verb(verb))
+		},
+		Backup: func(w store.Writer, id string, spec v1.BackupSpec) error {
+			return intent.CreateBackup(w, id, spec, d.settings.Current().Backups)
+		},
+		Send: func(ctx context.Context, container, line string) error {
+			return input{d.consoles}.Send(ctx, container, []byte(line))
+		},
+	})
+}
+
 // backupLoops returns the controllers of backups, restores and policies.
 func (d *daemon) backupLoops(m *controller.Metrics) []*controller.Loop {
 	limits := func() v1.BackupsConfig { return d.settings.Current().Backups }
 	jobs := backup.NewJobs(func() int { return limits().Concurrency }, d.log)
 	d.part("backups", jobs.Run)
 	return backup.Loops(backup.Options{
-		Store: d.store, Targets: d.targets.get, Archives: archives{d.volumes.Snapshots(), d.volumes}, Console: consoles{d},
+		Store: d.store, Targets: d.targets.get, Archives: d.volumes, Console: consoles{d}, Maker: d.checkMaker,
 		Busy: d.mountedBy(true), Free: d.freeSpace, Limits: limits,
 		Jobs: jobs, Metrics: backup.Register(d.metrics, d.store, limits), Log: d.log,
 	}, backup.Run{

@@ -31,6 +31,7 @@ import (
 	"berth/controller/stats"
 	"berth/controller/token"
 	"berth/controller/volume"
+	"berth/runtime"
 	"berth/runtime/firewall"
 	"berth/runtime/hostmount"
 	hostvolume "berth/runtime/volume"
@@ -45,29 +46,45 @@ const pinnedMounts = "/run/berth"
 type daemon struct {
 	settings *config.Settings
 	log      *slog.Logger
-	metrics  *prometheus.Registry
+	metrics  registry
 
-	store    *store.Store
-	wrong    *limit.Rate // wrong tokens, of the API and of SFTP
-	engine   engine
-	meter    stats.Meter      // of the usage of containers
-	roots    *container.Roots // nil: the engine itself bounds what containers write outside their volumes
-	volumes  *hostvolume.Manager
-	mounts   *hostmount.Pinner
-	hub      *stream.Hub
-	consoles *console.Manager
-	sampler  *stats.Sampler
-	node     *node
-	targets  targets // of backups
-	server   *server.Server
-	sftp     *sftp.Server // nil: not enabled
-	hostKey  string       // fingerprint of the key of sftp
+	store *store.Store
+	host
+	observers
+	targets targets // of backups
+	servers
 
 	began  time.Time
 	health atomic.Pointer[health] // of the engine; nil: unknown yet
 	listed atomic.Bool            // the engine's containers were listed once
 	parts  []part
 	loops  []part // of the controllers, which use the parts
+}
+
+// host acts on the host.
+type host struct {
+	engine   engine
+	meter    stats.Meter              // of the usage of containers
+	machines func() []runtime.Machine // of a cluster, as they are watched; nil: it is one host
+	roots    *container.Roots         // nil: the engine itself bounds what containers write outside their volumes
+	volumes  *hostvolume.Manager
+	mounts   *hostmount.Pinner
+}
+
+// observers are what the daemon knows of containers and of its host without storing it.
+type observers struct {
+	hub      *stream.Hub
+	consoles *console.Manager
+	sampler  *stats.Sampler
+	node     *node
+}
+
+// servers serve clients.
+type servers struct {
+	wrong   *limit.Rate // wrong tokens, of the API and of SFTP
+	server  *server.Server
+	sftp    *sftp.Server // nil: not enabled
+	hostKey string       // fingerprint of the key of sftp
 }
 
 // part is what runs until the daemon stops.
@@ -78,7 +95,8 @@ type part struct {
 
 // newDaemon assembles the daemon, from the store to the servers. No part does anything before run.
 func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
-	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), wrong: limit.NewRate(limit.WrongTokens()), began: time.Now()}
+	d := &daemon{settings: s, log: log, metrics: registry{prometheus.NewRegistry(), log},
+		servers: servers{wrong: limit.NewRate(limit.WrongTokens())}, began: time.Now()}
 	c := s.Current()
 	shared := controller.NewMetrics(d.metrics)
 	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -113,7 +131,7 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	d.consoles = console.New(d.engine, d.hub, console.Options{Log: log})
 	d.sampler = stats.NewSampler(d.consoles, d.meter, d.hub, stats.Options{Disk: d.diskUsage, Log: log})
 	d.node = newNode(d)
-	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter), port.NewCollector(d.store), volume.NewCollector(d.store))
+	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter, log), port.NewCollector(d.store), volume.NewCollector(d.store))
 	d.node.register(d.metrics)
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
@@ -121,6 +139,7 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	d.part("health", d.watchHealth)
 	d.part("disks", d.node.watchDisks)
 	d.part("engine", d.node.watchEngine)
+	d.part("kernel", d.watchKernel)
 	d.part("watchdog", d.feedWatchdog)
 
 	// The controllers do what the store asks for.
@@ -137,6 +156,10 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	for _, l := range d.backupLoops(shared) {
 		d.loop(l)
 	}
+	d.loop(d.scheduleLoop(shared))
+	for _, l := range d.transferLoops(shared) {
+		d.loop(l)
+	}
 	sender, err := d.newSender()
 	if err != nil {
 		return nil, err
@@ -145,9 +168,10 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	return d, d.makeServers(c)
 }
 
-// part adds a part. If it ends before its context does, the daemon ends with its error.
+// part adds a part. If it ends before its context does, the daemon ends with its error. One that panics begins
+// again.
 func (d *daemon) part(name string, run func(context.Context) error) {
-	d.parts = append(d.parts, part{name, run})
+	d.parts = append(d.parts, part{name, func(ctx context.Context) error { return controller.Persist(ctx, d.log, name, run) }})
 }
 
 func (d *daemon) loop(l *controller.Loop) {
@@ -159,13 +183,24 @@ func (d *daemon) loop(l *controller.Loop) {
 
 func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 	c := d.settings.Current()
+	var bases []string
+	for name := range c.Kubernetes.Claims {
+		bases = append(bases, c.VolumesIn(name))
+	}
 	volumes, err := hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:   hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
+		Reserved: d.reserved, In: d.volumesIn, Bases: bases,
 		StoreDir: c.Storage.DataPath, HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})
 	if err == nil && volumes.HardLimit() != nil {
 		d.log.Info("limits of volumes are soft", "reason", volumes.HardLimit())
 	}
 	return volumes, err
+}
+
+// volumesIn returns the directory that holds a volume.
+func (d *daemon) volumesIn(id string) string {
+	v, _ := store.Volumes.Get(d.store.Read(), id) // an unknown one is removed already
+	return d.settings.Current().VolumesIn(v.Spec.Storage)
 }
 
 // newSender returns the sender of transitions to the panel. It always runs, and sends while
@@ -181,20 +216,21 @@ func (d *daemon) newSender() (*remote.Sender, error) {
 
 // makeServers creates the servers of the API and, if it is enabled, of SFTP.
 func (d *daemon) makeServers(c v1.Config) error {
-	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
+	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes,
+		Archives: archives{d.targets, d.volumes, c.Backups.Path, d.freeSpace}, Trees: d.volumes,
 		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
 		Registerer: d.metrics, Gatherer: d.metrics, WrongTokens: d.wrong, Log: d.log, Version: release(),
-		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view, CheckMount: d.mounts.Check})
+		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view, CheckMount: d.mounts.Check, OwnAddress: isOwn})
 	if !c.SFTP.Enabled {
 		return nil
 	}
-	key, err := sftp.LoadHostKey(c.SFTP.HostKey)
+	keys, err := sftp.LoadHostKeys(c.SFTP)
 	if err != nil {
 		return err
 	}
-	d.hostKey = ssh.FingerprintSHA256(key.PublicKey())
-	d.sftp = sftp.New(sftp.Deps{Store: d.store, Settings: d.settings, Files: d.volumes.Files().InPlace(), Registerer: d.metrics,
-		WrongTokens: d.wrong, Log: d.log}, key)
+	d.hostKey = ssh.FingerprintSHA256(keys[0].PublicKey())
+	d.sftp = sftp.New(sftp.Deps{Store: d.store, Settings: d.settings, Files: d.volumes, Registerer: d.metrics,
+		WrongTokens: d.wrong, Log: d.log}, keys)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1 "berth/api/v1"
+	"berth/cmd/berth/config"
 	"berth/controller/console"
 	"berth/controller/container"
 	"berth/controller/image"
@@ -38,13 +39,14 @@ type engine interface {
 // of this host.
 func (d *daemon) newEngine() error {
 	c := d.settings.Current()
-	if err := keepEngine(d.store, c.Engine); err != nil {
+	if err := errors.Join(keepEngine(d.store, c.Engine), requireClaims(d.store.Read(), c.Kubernetes.Claims)); err != nil {
 		return err
 	}
 	if c.Engine == v1.EngineKubernetes {
 		one, err := newKubernetes(d, c)
 		if err == nil {
-			d.engine, d.meter = one, one
+			d.engine, d.meter, d.machines = one, one, one.Machines
+			d.part("events of the cluster", func(ctx context.Context) error { return d.reportChanges(ctx, one.Report) })
 		}
 		return err
 	}
@@ -53,9 +55,15 @@ func (d *daemon) newEngine() error {
 	if !egress.on {
 		guard = nil
 	}
+	keeper, err := config.Keeper("")
+	if err != nil { // those that exist need none
+		d.log.Error("no container can be created", "err", err)
+	}
 	one, err := docker.New(docker.Config{Guard: guard, Host: c.Docker.Host, StoreID: d.store.ID(), Network: c.Docker.Network,
+		MTU:       c.Docker.MTU,
 		PidsLimit: c.Docker.PidsLimit, NofileLimit: c.Docker.NofileLimit, TmpSize: int64(c.Docker.TmpSize),
-		LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
+		LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles,
+		Keeper: keeper, Volumes: c.Storage.VolumesPath}, d.metrics, d.log)
 	if err != nil {
 		return err
 	}
@@ -67,22 +75,36 @@ func (d *daemon) newEngine() error {
 
 func newKubernetes(d *daemon, c v1.Config) (*kubernetes.Engine, error) {
 	k := kubernetesConfig(c)
-	k.StoreID = d.store.ID()
+	k.StoreID, k.Holder = d.store.ID(), holder(c)
 	k.RootLimit = func() int64 { return int64(d.settings.Current().Docker.RootLimit) }
+	k.Auth = func(host string) runtime.Auth {
+		for name := range d.settings.Current().Docker.Registries {
+			if v1.CanonicalRegistry(name) == host {
+				return d.registryAuth(name)
+			}
+		}
+		return runtime.Auth{}
+	}
 	if k.Namespace == "" {
 		return nil, errors.New("berth does not run in a pod: set kubernetes.namespace and kubernetes.kubeconfig")
 	}
-	if k.Keeper == "" {
-		own, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		k.Keeper = filepath.Join(filepath.Dir(own), "berth-keeper")
-	}
-	if _, err := os.Stat(k.Keeper); err != nil {
-		return nil, fmt.Errorf("%w: install berth-keeper beside berth, or set kubernetes.keeper", err)
+	var err error
+	if k.Keeper, err = config.Keeper(k.Keeper); err != nil {
+		return nil, fmt.Errorf("%w, or set kubernetes.keeper", err)
 	}
 	return kubernetes.New(k, d.metrics, d.log)
+}
+
+// holder names this berth among those that have copies of its store: where its store lies. It is the same after
+// a restart.
+func holder(c v1.Config) string {
+	host, _ := os.Hostname() // of a pod, its name
+	path, _ := filepath.Abs(c.Storage.DataPath)
+	where := "berth on " + host + " with the store in " + path
+	if namespace := kubernetes.InClusterNamespace(); namespace != "" {
+		where += ", namespace " + namespace
+	}
+	return where
 }
 
 // kubernetesConfig returns the configuration of the engine kubernetes.
@@ -91,8 +113,12 @@ func kubernetesConfig(c v1.Config) kubernetes.Config {
 	if k.Namespace == "" {
 		k.Namespace = kubernetes.InClusterNamespace()
 	}
-	one := kubernetes.Config{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace, Claim: k.Claim, Volumes: c.Storage.VolumesPath, Keeper: k.Keeper,
+	one := kubernetes.Config{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace, Claim: k.Claim, Volumes: c.Storage.VolumesPath,
+		Claims: map[string]string{}, Keeper: k.Keeper,
 		PlainHTTP: k.PlainRegistries, KubeletCA: k.KubeletCA, TmpSize: int64(c.Docker.TmpSize), RequestsShare: float64(k.RequestsPercent) / 100}
+	for name, claim := range k.Claims {
+		one.Claims[c.VolumesIn(name)] = claim.Claim
+	}
 	if k.Ports == v1.PortsService {
 		one.Balancer = &kubernetes.Balancer{Class: k.LoadBalancerClass, Annotations: map[string]string{}}
 		for _, text := range k.ServiceAnnotations {
@@ -116,6 +142,16 @@ func keepEngine(s *store.Store, name string) error {
 		}
 		return store.SetEngine(tx, name)
 	})
+}
+
+// requireClaims returns an error if there are volumes whose claim the configuration does not name any more.
+func requireClaims(tx *store.Tx, claims map[string]v1.VolumeClaim) error {
+	for _, v := range store.Volumes.List(tx) {
+		if _, known := claims[v.Spec.Storage]; v.Spec.Storage != "" && !known {
+			return fmt.Errorf("volume %s has the storage %s: kubernetes.claims must have it until such volumes are deleted", v.Meta.ID, v.Spec.Storage)
+		}
+	}
+	return nil
 }
 
 // lacks returns the names of what the engine cannot do.

@@ -8,6 +8,7 @@ import (
 	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/runtime"
+	"berth/runtime/docker"
 	"berth/runtime/kubernetes"
 	"berth/store"
 )
@@ -16,17 +17,20 @@ import (
 func TestRequestsForWhatEnginesLack(t *testing.T) {
 	no := false
 	requests := map[runtime.Capability]func(*v1.ContainerSpec){
-		runtime.CanSwap:      func(s *v1.ContainerSpec) { s.Limits.Swap = v1.UnlimitedSwap },
-		runtime.CanPids:      func(s *v1.ContainerSpec) { s.Limits.Pids = 100 },
-		runtime.CanCpuset:    func(s *v1.ContainerSpec) { s.Cpuset = "0" },
-		runtime.CanIOWeight:  func(s *v1.ContainerSpec) { s.Limits.IOWeight = 100 },
-		runtime.CanNoOOMKill: func(s *v1.ContainerSpec) { s.Limits.OOMKill = &no },
-		runtime.CanMountHost: func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv", Target: "/x"}} },
-		runtime.CanNameUsers: func(s *v1.ContainerSpec) { s.User = "player" },
+		runtime.CanSwap:       func(s *v1.ContainerSpec) { s.Limits.Swap = v1.UnlimitedSwap },
+		runtime.CanPids:       func(s *v1.ContainerSpec) { s.Limits.Pids = 100 },
+		runtime.CanCpuset:     func(s *v1.ContainerSpec) { s.Cpuset = "0" },
+		runtime.CanIOWeight:   func(s *v1.ContainerSpec) { s.Limits.IOWeight = 100 },
+		runtime.CanNoOOMKill:  func(s *v1.ContainerSpec) { s.Limits.OOMKill = &no },
+		runtime.CanMountHost:  func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv", Target: "/x"}} },
+		runtime.CanNameUsers:  func(s *v1.ContainerSpec) { s.User = "player" },
+		runtime.CanHoldImages: func(s *v1.ContainerSpec) { s.PullPolicy = v1.PullNever },
+		runtime.CanPlace:      func(s *v1.ContainerSpec) { s.Placement.RuntimeClass = "gvisor" },
+		runtime.CanAnyEnv:     func(s *v1.ContainerSpec) { s.Env = map[string]string{"Ü": "1"} },
 		// These are no requests.
 		runtime.CanPause: nil, runtime.CanCountPids: nil, runtime.CanDetectPorts: nil,
 	}
-	for _, lacking := range (&kubernetes.Engine{}).Lacks() {
+	for _, lacking := range append((&kubernetes.Engine{}).Lacks(), (&docker.Engine{}).Lacks()...) {
 		request, known := requests[lacking]
 		require.True(t, known, lacking)
 		if request == nil {

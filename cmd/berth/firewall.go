@@ -65,14 +65,14 @@ func (f *egressFilter) guard(ctx context.Context, b runtime.Bridge) {
 	if !f.on {
 		b = runtime.Bridge{} // removes the rules
 	}
-	for _, v6 := range []bool{false, true} {
-		changed, err := f.rules.Block(ctx, v6, b)
+	for _, family := range runtime.Families() {
+		changed, err := f.rules.Block(ctx, family, b)
 		var unavailable *firewall.Unavailable
 		switch {
 		case err == nil && changed && f.on:
 			f.say(slog.LevelInfo, "containers are kept from the provider's services, their gateway and this daemon", "bridge "+b.Interface)
 		case err == nil, !f.on, ctx.Err() != nil:
-		case v6 && errors.As(err, &unavailable): // a host without IPv6 has nothing to filter
+		case family == runtime.IPv6 && errors.As(err, &unavailable): // a host without IPv6 has nothing to filter
 			f.log.Debug("the egress of containers is not filtered", "family", "IPv6", "err", err)
 		default:
 			f.say(slog.LevelWarn, "the egress of containers is not filtered: they may reach the provider's metadata and this daemon", err.Error())

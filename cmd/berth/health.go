@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"berth/api/server"
 	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
 	"berth/store"
 )
 
@@ -17,6 +20,7 @@ import (
 const (
 	healthEvery = 2 * time.Second
 	healthOld   = 5 * time.Second
+	kernelEvery = 30 * time.Second
 )
 
 // health is the result of a check of the engine.
@@ -46,7 +50,7 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		}
 		d.health.Store(&now)
 		reachable.observe(err, d.log, storeIn)
-		pause(ctx, healthEvery)
+		controller.Sleep(ctx, healthEvery)
 	}
 	return nil
 }
@@ -78,6 +82,25 @@ func watchedStore() *watched {
 	return &watched{condition: v1.StoreWritable, works: v1.ReasonWritable, fails: v1.ReasonNotWritable,
 		again: "the store can be written again", lost: "the store cannot be written: requests are refused, except stop and kill", level: slog.LevelError,
 		message: func(err error) string { return storeReason(err) + ": requests are refused, except stop and kill" }}
+}
+
+// watchKernel checks periodically what all containers share of the kernel.
+func (d *daemon) watchKernel(ctx context.Context) error {
+	if d.settings.Current().Engine == v1.EngineKubernetes {
+		<-ctx.Done() // containers run on other machines
+		return nil
+	}
+	w := &watched{condition: v1.KernelResources, works: v1.ReasonEnough, fails: v1.ReasonNearlyUsedUp,
+		again: "the kernel has enough of what containers share", lost: "containers have nearly used up what they share of the kernel", level: slog.LevelWarn,
+		message: func(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }}
+	for ctx.Err() == nil {
+		err := errors.Join(runtime.KernelResources("/proc"), runtime.Inotify())
+		w.observe(err, d.log, func(c v1.Condition) error {
+			return d.store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
+		})
+		controller.Sleep(ctx, kernelEvery)
+	}
+	return nil
 }
 
 // observe records the result of a check. A condition that cannot be stored is stored at the

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
+	"berth/controller/container"
 	"berth/runtime"
 	"berth/runtime/docker"
 	hostvolume "berth/runtime/volume"
@@ -62,15 +65,40 @@ func TestNodeBeforeEngineVersion(t *testing.T) {
 	volumes, err := hostvolume.New(t.TempDir(), hostvolume.Options{})
 	require.NoError(t, err)
 	c := v1.Config{Engine: v1.EngineDocker, Storage: v1.StorageConfig{HardLimit: v1.HardLimitAuto}}
-	d := &daemon{engine: &docker.Engine{}, volumes: volumes, settings: config.NewSettings(config.Loaded{Config: c}, nil)}
+	d := &daemon{host: host{engine: &docker.Engine{}, volumes: volumes}, settings: config.NewSettings(config.Loaded{Config: c}, nil)}
 	n := newNode(d)
 	require.False(t, n.view().Features["hard_limits"], "they are configured, and not in force")
 	d.health.Store(&health{at: time.Now()})
-	require.Equal(t, v1.NodeEngine{Name: "docker", Lacks: []string{}}, n.view().Engine)
+	require.Equal(t, v1.NodeEngine{Name: "docker", Lacks: []string{"placement"}}, n.view().Engine)
 	n.engine.Store(&runtime.EngineInfo{Version: "28.1"})
-	require.Equal(t, v1.NodeEngine{Name: "docker", Lacks: []string{}, Version: "28.1", Reachable: true}, n.view().Engine)
+	require.Equal(t, v1.NodeEngine{Name: "docker", Lacks: []string{"placement"}, Version: "28.1", Reachable: true}, n.view().Engine)
 	d.health.Store(&health{at: time.Now(), err: errors.New("no answer")})
 	require.False(t, n.view().Engine.Reachable)
+
+	n.engine.Store(&runtime.EngineInfo{Version: "1.37.2", Machines: []runtime.Machine{{Name: "n2", Ready: true}, {Name: "n1", Ready: true, Closed: true, CPUs: 2}, {Name: "n3", Memory: 1}}})
+	require.Equal(t, []v1.EngineMachine{{Name: "n3", Memory: 1}, {Name: "n1", Ready: true, Closed: true, CPUs: 2}, {Name: "n2", Ready: true}}, n.view().Engine.Machines)
+	n.engine.Store(&runtime.EngineInfo{Machines: make([]runtime.Machine, v1.MaxMachines+1)})
+	require.Len(t, n.view().Engine.Machines, v1.MaxMachines)
+
+	d.machines = func() []runtime.Machine { return []runtime.Machine{{Name: "n1", Closed: true}} }
+	require.Equal(t, []v1.EngineMachine{{Name: "n1", Closed: true}}, n.view().Engine.Machines, "as they are watched")
+	d.machines = func() []runtime.Machine { return nil }
+	require.Len(t, n.view().Engine.Machines, v1.MaxMachines, "while nobody watches, as they were listed")
+}
+
+// TestDisksOfClaims: the space of each claim is that of its own directory.
+func TestDisksOfClaims(t *testing.T) {
+	c := v1.Defaults()
+	c.Storage.DataPath = t.TempDir()
+	c.Storage.VolumesPath = c.VolumesIn("volumes")
+	c.Kubernetes.Claims = map[string]v1.VolumeClaim{"fast": {Claim: "berth-fast"}, "lost": {Claim: "berth-lost"}}
+	require.NoError(t, os.MkdirAll(c.VolumesIn("fast"), 0o755))
+	disks := disksOf(c)
+	require.Positive(t, disks.Data.Total)
+	require.Equal(t, disks.Data.Total, disks.Claims["fast"].Total)
+	require.Zero(t, disks.Volumes.Total, "there is no such directory")
+	require.Equal(t, v1.DiskSpace{}, disks.Claims["lost"])
+	require.Len(t, disks.Claims, 2)
 }
 
 func TestStoreReason(t *testing.T) {
@@ -179,8 +207,8 @@ func TestPullSpace(t *testing.T) {
 	require.ErrorContains(t, faults.Err(), "docker.image_retention: must be at least 1s")
 }
 
-// TestOwnVolume requires that an empty volume is given to the user of its first container, and
-// that of another user's files the owner is named.
+// TestOwnVolume requires that a volume is given to the user of its container, that root's containers leave it
+// as it is, and that the message about what is left names the first entry and a remedy.
 func TestOwnVolume(t *testing.T) {
 	c := v1.Defaults()
 	c.Storage.DataPath = t.TempDir()
@@ -190,14 +218,25 @@ func TestOwnVolume(t *testing.T) {
 	defer d.store.Close()
 	path := d.volumes.Path("v")
 	require.NoError(t, os.MkdirAll(path, 0o755))
-	own := func(uid, gid int) string {
-		reason, err := d.ownVolume("v", runtime.Account{UID: uid, GID: gid})
+	require.NoError(t, os.WriteFile(path+"/f", nil, 0o600))
+	own := func(uid, gid int, others ...int) string {
+		reason, err := d.ownVolume(t.Context(), "v", container.Owner{Account: runtime.Account{UID: uid, GID: gid}, Others: others})
 		require.NoError(t, err)
 		return reason
 	}
+	owner := func() uint32 {
+		info, err := os.Stat(path + "/f")
+		require.NoError(t, err)
+		return info.Sys().(*syscall.Stat_t).Uid
+	}
 	require.Empty(t, own(1000, 1001))
-	require.NoError(t, os.WriteFile(path+"/f", nil, 0o600))
-	require.Empty(t, own(1000, 1001))
+	require.EqualValues(t, 1000, owner())
 	require.Empty(t, own(0, 0))
-	require.Equal(t, "the user 7:8 of the container cannot write its volume, which belongs to 1000:1001: change the owner of the files, or the user of the container", own(7, 8))
+	require.Empty(t, own(-1, 0), "the engine does not know it")
+	require.EqualValues(t, 1000, owner())
+	require.Equal(t, "the user 7:8 of the container cannot write 2 entries of its volume, the first: the folder of the volume, "+
+		"which belongs to the user 1000 of another container on this volume: use the same user for both", own(7, 8, 1000))
+	require.Empty(t, own(7, 8))
+	require.EqualValues(t, 7, owner())
+	require.Equal(t, "operation not permitted", causeText(&fs.PathError{Op: "chown", Path: "/secret", Err: syscall.EPERM}))
 }

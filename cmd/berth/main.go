@@ -30,7 +30,8 @@ func release() string {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := cli.NewRoot(cli.Options{Version: version, Environ: os.Environ(), Serve: serve, RestoreStore: restoreStore, RemoveRules: removeRules})
+	root := cli.NewRoot(cli.Options{Version: version, Environ: os.Environ(), Serve: serve, RestoreStore: restoreStore,
+		RemoveRules: removeRules})
 	root.SetOut(cli.Printable(os.Stdout))
 	root.SetErr(cli.Printable(os.Stderr))
 	cmd, err := root.ExecuteContextC(ctx)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	container "berth/runtime"
 )
 
@@ -81,21 +83,58 @@ func (n *node) view() v1.Node {
 	}
 	if e := n.engine.Load(); e != nil { // until then the engine is not reachable, so that a client sees no empty version
 		v.CPUs, v.Memory = e.CPUs, cmp.Or(e.Memory, v.Memory)
-		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore, StatsError: e.StatsError,
-			Reachable: n.d.engineHealth().Reachable}
+		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion,
+			LiveRestore: e.LiveRestore, StatsError: e.StatsError,
+			Reachable: n.d.engineHealth().Reachable, Machines: machinesOf(n.machines(e))}
 	}
 	v.Engine.Name, v.Engine.Lacks = c.Engine, n.lacks
 	return v
 }
 
+// machines returns the machines of a cluster: as they are watched, so that a drain shows at once, or as the
+// engine has last listed them.
+func (n *node) machines(e *container.EngineInfo) []container.Machine {
+	if n.d.machines != nil {
+		if list := n.d.machines(); list != nil {
+			return list
+		}
+	}
+	return e.Machines
+}
+
+// machinesOf returns the machines of a cluster as clients see them.
+func machinesOf(machines []container.Machine) (list []v1.EngineMachine) {
+	for _, m := range machines {
+		list = append(list, v1.EngineMachine{Name: m.Name, Ready: m.Ready, Closed: m.Closed, CPUs: m.CPUs, Memory: m.Memory})
+	}
+	ready := func(m v1.EngineMachine) int {
+		if m.Ready {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(list, func(a, b v1.EngineMachine) int {
+		return cmp.Or(ready(a)-ready(b), strings.Compare(a.Name, b.Name))
+	})
+	return list[:min(len(list), v1.MaxMachines)]
+}
+
 // watchDisks observes the disks until ctx ends.
 func (n *node) watchDisks(ctx context.Context) error {
 	for ctx.Err() == nil {
-		c := n.d.settings.Current().Storage
-		n.disks.Store(&v1.NodeDisks{Data: diskSpace(c.DataPath), Volumes: diskSpace(c.VolumesPath)})
-		pause(ctx, disksEvery)
+		n.disks.Store(disksOf(n.d.settings.Current()))
+		controller.Sleep(ctx, disksEvery)
 	}
 	return nil
+}
+
+// disksOf returns the space of the directories of a configuration.
+func disksOf(c v1.Config) *v1.NodeDisks {
+	disks := &v1.NodeDisks{Data: diskSpace(c.Storage.DataPath), Volumes: diskSpace(c.Storage.VolumesPath), Claims: map[string]v1.DiskSpace{}}
+	for name := range c.Kubernetes.Claims {
+		disks.Claims[name] = diskSpace(c.VolumesIn(name))
+	}
+	return disks
 }
 
 // diskSpace returns the space of the file system of a directory; zero if it is unknown.
@@ -117,7 +156,7 @@ func (n *node) watchEngine(ctx context.Context) error {
 		if health.Reachable && due && n.askEngine(ctx) {
 			since, asked = health.Since, time.Now()
 		}
-		pause(ctx, healthEvery)
+		controller.Sleep(ctx, healthEvery)
 	}
 	return nil
 }
@@ -150,16 +189,6 @@ func (n *node) pullSpace() error {
 		float64(space.Free)/(1<<30), float64(reserve)/(1<<30))
 }
 
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
 // register registers the metrics of the host as berth observes it: the build, the engine, the
 // store and the disks.
 func (n *node) register(r prometheus.Registerer) {
@@ -170,11 +199,16 @@ func (n *node) register(r prometheus.Registerer) {
 		func() float64 { return 1 })
 	gauge("berth_engine_up", "1 if the engine answered the last check, at most 5 s ago; else 0.", nil,
 		func() float64 { return number(n.d.engineHealth().Reachable) })
-	gauge("berth_store_writable", "1 if the store accepts changes, else 0.", nil, func() float64 { return number(n.d.store.Writable() == nil) })
-	for disk, of := range map[string]func(v1.NodeDisks) v1.DiskSpace{
+	gauge("berth_store_writable", "1 if the store accepts changes, else 0.", nil,
+		func() float64 { return number(n.d.store.Writable() == nil) })
+	all := map[string]func(v1.NodeDisks) v1.DiskSpace{
 		"data":    func(d v1.NodeDisks) v1.DiskSpace { return d.Data },
 		"volumes": func(d v1.NodeDisks) v1.DiskSpace { return d.Volumes },
-	} {
+	}
+	for name := range n.d.settings.Current().Kubernetes.Claims {
+		all["claims/"+name] = func(d v1.NodeDisks) v1.DiskSpace { return d.Claims[name] }
+	}
+	for disk, of := range all {
 		bytes := func(value func(v1.DiskSpace) int64) func() float64 {
 			return func() float64 {
 				if disks := n.disks.Load(); disks != nil && of(*disks).Total > 0 {
@@ -184,9 +218,10 @@ func (n *node) register(r prometheus.Registerer) {
 			}
 		}
 		labels := prometheus.Labels{"disk": disk}
-		gauge("berth_disk_free_bytes", "Free bytes of the file system of data (storage.data_path) or volumes (storage.volumes_path), at most 5 s ago.",
-			labels, bytes(func(s v1.DiskSpace) int64 { return s.Free }))
-		gauge("berth_disk_size_bytes", "Size of the file system of data or volumes in bytes.", labels, bytes(func(s v1.DiskSpace) int64 { return s.Total }))
+		gauge("berth_disk_free_bytes", "Free bytes of the file system of data (storage.data_path), volumes (storage.volumes_path) or "+
+			"claims/<name> (kubernetes.claims), at most 5 s ago.", labels, bytes(func(s v1.DiskSpace) int64 { return s.Free }))
+		gauge("berth_disk_size_bytes", "Size of the file system of data, volumes or claims/<name> in bytes.", labels,
+			bytes(func(s v1.DiskSpace) int64 { return s.Total }))
 	}
 }
 

@@ -92,7 +92,7 @@ func (p pool) shows(tool, text string, want bool) {
 	require.Eventually(p, func() bool {
 		out, err := exec.Command(tool, "-S").Output()
 		return err == nil && strings.Contains(string(out), text) == want
-	}, 20*time.Second, 10*time.Millisecond, "%s: %s", tool, text)
+	}, time.Minute, 10*time.Millisecond, "%s: %s", tool, text)
 }
 
 func TestPoolFirewall(t *testing.T) {

@@ -230,5 +230,10 @@ func (d *daemon) reload() {
 		d.log.Error("the configuration was not reloaded; the old one stays in force", "err", err)
 		return
 	}
+	if engine, does := d.engine.(interface{ Reload() error }); does { // it has credentials in a file of its own
+		if err := engine.Reload(); err != nil {
+			d.log.Error("the engine goes on with the credentials of before", "err", err)
+		}
+	}
 	d.log.Info("the configuration was reloaded", "restart_required", pending)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -113,8 +114,8 @@ func TestSignalReachesTheCommand(t *testing.T) {
 func TestSignalReachesNoOrphan(t *testing.T) {
 	keeper := build(t)
 	for range 5 { // any thread may start the command, or adopt the daemon
-		c, _ := started(t, keeper, "run", "-group", "--", "sh", "-c", "(setsid sleep 1000 &); trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done")
-		require.NoError(t, inside(t, c, keeper, "signal", "-group", "SIGINT"))
+		c, _ := started(t, keeper, "run", "--", "sh", "-c", "(setsid sleep 1000 &); trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done")
+		require.NoError(t, inside(t, c, keeper, "signal", "SIGINT"))
 		require.Equal(t, 7, code(t, c.Wait()))
 	}
 }
@@ -135,10 +136,66 @@ func TestTermBecomesTheStopSignal(t *testing.T) {
 
 func TestGroupSignalReachesTheChildrenOfTheCommand(t *testing.T) {
 	keeper := build(t)
-	c, line := started(t, keeper, "run", "-group", "--", "sh", "-c",
+	c, line := started(t, keeper, "run", "--", "sh", "-c",
 		"sh -c \"trap 'echo child; exit' HUP; echo ready; while true; do sleep 0.05; done\" & trap : HUP; wait; wait; sleep 1000")
-	require.NoError(t, inside(t, c, keeper, "signal", "-group", "SIGHUP"))
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGHUP"))
 	require.Equal(t, "child", line())
+}
+
+// game needs a while to save when it is asked to stop.
+const game = `trap 'echo saving; sleep 0.3; echo saved; exit 7' TERM INT; echo ready; while true; do sleep 0.05; done
+`
+
+// TestSignalIsSurvivedByTheGame requires that a game saves whose shell, or whose reader, the signal ends.
+func TestSignalIsSurvivedByTheGame(t *testing.T) {
+	keeper, dir := build(t), t.TempDir()
+	script := filepath.Join(dir, "game")
+	require.NoError(t, os.WriteFile(script, []byte(game), 0o755)) // without #!
+	for _, shell := range [][]string{{"dash"}, {"bash"}, {"busybox", "sh"}} {
+		for _, command := range []string{"sh GAME; echo after", "sh GAME & wait", "cd . && sh GAME; true", "sh GAME | tee LOG", "sh GAME | cat | tee LOG", "sleep 1000 | sh GAME"} {
+			for _, signal := range []string{"SIGTERM", "SIGINT"} {
+				command := strings.NewReplacer("GAME", script, "LOG", filepath.Join(dir, "log")).Replace(command)
+				c, line := started(t, append(append([]string{keeper, "run", "--"}, shell...), "-c", command)...)
+				require.NoError(t, inside(t, c, keeper, "signal", signal))
+				require.Equal(t, "saving", line(), "%v %s %s", shell, command, signal)
+				require.Equal(t, "saved", line(), "%v %s %s", shell, command, signal)
+				_ = c.Wait()
+			}
+		}
+	}
+	c, line := started(t, keeper, "run", "--", script)
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGTERM"))
+	require.Equal(t, "saving", line())
+	require.Equal(t, "saved", line())
+	require.Equal(t, 7, code(t, c.Wait()))
+}
+
+// TestSignalReachesOtherGroups: a launcher gives its child a group, and ends with it.
+func TestSignalReachesOtherGroups(t *testing.T) {
+	keeper, dir := build(t), t.TempDir()
+	script, start := filepath.Join(dir, "game"), filepath.Join(dir, "start")
+	require.NoError(t, os.WriteFile(script, []byte(game), 0o755))
+	require.NoError(t, os.WriteFile(start, []byte("sh "+script+"\n"), 0o755))
+	for _, launcher := range []string{"tini -s -- sh " + start, "tini -s -g -- sh " + start, "bash -c 'set -m; sh " + start + "'"} {
+		c, line := started(t, keeper, "run", "-wait", "10s", "--", "sh", "-c", "exec "+launcher)
+		require.NoError(t, inside(t, c, keeper, "signal", "SIGTERM"))
+		require.Equal(t, "saving", line(), launcher)
+		require.Equal(t, "saved", line(), launcher)
+		_ = c.Wait()
+	}
+}
+
+// TestRestIsAwaitedAfterASignalOnly: what a command that exits by itself has left does not keep the
+// container, and what ignores every signal keeps it for a time.
+func TestRestIsAwaitedAfterASignalOnly(t *testing.T) {
+	keeper := build(t)
+	for _, command := range []string{"sleep 1000 & exit 3", "sleep 1000 & kill -KILL $$"} {
+		err := inPidNamespace(keeper, "run", "-wait", "1h", "--", "sh", "-c", command).Run()
+		require.NotZero(t, code(t, err))
+	}
+	c, _ := started(t, keeper, "run", "-wait", "100ms", "--", "sh", "-c", "(trap '' TERM; sleep 1000) & sleep 0.1; echo ready; sleep 1000")
+	require.NoError(t, inside(t, c, keeper, "signal", "SIGTERM"))
+	require.Equal(t, 137, code(t, c.Wait()), "the rest was killed")
 }
 
 func TestZombiesAreReaped(t *testing.T) {
@@ -148,4 +205,24 @@ func TestZombiesAreReaped(t *testing.T) {
 	require.Equal(t, "0", line())
 	require.NoError(t, inside(t, c, keeper, "signal", "SIGKILL"))
 	require.Equal(t, 137, code(t, c.Wait()))
+}
+
+// TestHold: the kubelet waits a moment, and until the container ends once its command was asked to exit in its
+// own way.
+func TestHold(t *testing.T) {
+	keeper := build(t)
+	c, _ := started(t, "sh", "-c", `mount -t tmpfs tmpfs /dev/shm; exec "$@"`, "sh", keeper, "run", "--",
+		"sh", "-c", "echo ready; while ! test -e /dev/shm/exit; do sleep 0.05; done; exit 7")
+	require.NoError(t, inside(t, c, keeper, "hold", "-wait", "50ms"))
+	require.NoError(t, inside(t, c, keeper, "asked"))
+	ended := make(chan error, 1)
+	go func() { ended <- inside(t, c, keeper, "hold", "-wait", "20ms") }()
+	select {
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	require.NoError(t, inside(t, c, "touch", "/dev/shm/exit"))
+	require.Equal(t, 7, code(t, c.Wait()))
+	require.NoError(t, <-ended)
 }

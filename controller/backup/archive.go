@@ -21,8 +21,8 @@ type Target interface {
 
 // Archives writes volumes to archives and restores them.
 type Archives interface {
-	Write(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error)
-	Fits(volume string, a v1.SnapshotArchive, mode string) error
+	Snapshot(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error)
+	Fits(volume string, a v1.SnapshotArchive, opt v1.RestoreOptions) error
 	// Restore leaves the volume as it was after an error. It returns v1.ErrInvalidArchive
 	// if the archive differs from a.
 	Restore(ctx context.Context, volume string, r io.Reader, a v1.SnapshotArchive, opt v1.RestoreOptions) error
@@ -82,12 +82,12 @@ func (r *backups) write(b v1.Backup) work {
 func (r *backups) store(ctx context.Context, t Target, b v1.Backup, progress func(bytes, total int64)) (done v1.Snapshot, err error) {
 	size, err := t.Put(ctx, v1.ArchiveKey(b.Meta.ID), func(ctx context.Context, w io.Writer) error {
 		return controller.Catch(r.Log, "archive writer", func() (err error) {
-			done, err = r.Archives.Write(ctx, b.Spec.VolumeID, w, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: progress,
+			done, err = r.Archives.Snapshot(ctx, b.Spec.VolumeID, w, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: progress,
 				Written: func(n int64) error {
 					if err := r.space.wrote(b, n); err != nil {
 						return err
 					}
-					return r.throttle.wait(ctx, n)
+					return r.throttle.Wait(ctx, n)
 				}})
 			if err != nil {
 				return err

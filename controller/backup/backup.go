@@ -15,7 +15,7 @@ import (
 // backups is the controller.Reconciler of backups.
 type backups struct {
 	Options
-	throttle throttle
+	throttle controller.Throttle
 	space    *space
 }
 
@@ -68,13 +68,10 @@ func (r *backups) take(ctx context.Context, b v1.Backup, o Observed, a Action) (
 
 // observe loads a backup, and what Plan needs to know beside it.
 func (r *backups) observe(id string) (b v1.Backup, o Observed, err error) {
-	err = r.Store.View(func(tx *store.Tx) (err error) {
-		if b, err = store.Backups.Get(tx, id); err != nil {
-			return err
-		}
+	tx := r.Store.Read()
+	if b, err = store.Backups.Get(tx, id); err == nil {
 		o.VolumeDeleted, err = isDeleted(tx, b.Spec.VolumeID)
-		return err
-	})
+	}
 	o.Job, o.Removal = r.Jobs.archives.Get(backupJob+id), r.Jobs.removals.Get(id)
 	return b, o, err
 }

@@ -39,16 +39,13 @@ func TestBackupAndRestore(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Zero(t, w.target.leftover())
 		require.Equal(t, []string{"pending", "running", "completed", "deleting"}, w.events("b"))
-		require.NoError(t, w.store.View(func(tx *store.Tx) error {
-			require.Empty(t, store.Restores.IDs(tx), "they go with their backup")
-			return nil
-		}))
+		require.Empty(t, store.Restores.IDs(w.store.Read()), "they go with their backup")
 	})
 }
 
 func (w *world) restoring(volume string) (id string) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error { id = store.Restoring(tx, volume); return nil }))
+	id = store.Restoring(w.store.Read(), volume)
 	return id
 }
 
@@ -206,11 +203,11 @@ func TestSkippedEntriesAreStored(t *testing.T) {
 		record, err := json.Marshal(b.Status)
 		require.NoError(t, err)
 		require.Less(t, len(record), 4<<10, "bytes that a list decodes")
-		require.NoError(t, w.store.View(func(tx *store.Tx) error {
-			all, err := store.SkippedOf(tx, b)
+		{
+			all, err := store.SkippedOf(w.store.Read(), b)
 			require.Equal(t, w.trees.skipped[:v1.MaxSkipped], all)
-			return err
-		}))
+			require.NoError(t, err)
+		}
 	})
 }
 

@@ -1,11 +1,7 @@
 package backup
 
 import (
-	"context"
-	"io"
 	"sync"
-
-	"golang.org/x/time/rate"
 
 	v1 "berth/api/v1"
 	"berth/store"
@@ -42,14 +38,7 @@ func (s *space) check(to v1.Target, id string, n int64) error {
 	if limit <= 0 {
 		return nil
 	}
-	used := n
-	err := s.Store.View(func(tx *store.Tx) error {
-		used += store.BackupTotals(tx)[to].Bytes
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	used := n + store.BackupTotals(s.Store.Read())[to].Bytes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.written[id]
@@ -97,61 +86,4 @@ func (s *space) release(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.written, id)
-}
-
-// burst is how many bytes may pass at once.
-const burst = 256 << 10
-
-// throttle limits the bytes of archives a second, of all jobs together.
-type throttle struct {
-	rate    func() int64 // 0: no limit
-	limiter *rate.Limiter
-}
-
-func newThrottle(perSecond func() int64) throttle {
-	return throttle{perSecond, rate.NewLimiter(rate.Inf, burst)}
-}
-
-// reader returns r with the limit.
-func (t throttle) reader(ctx context.Context, r io.Reader) io.Reader {
-	return &throttled{ctx.Err, func(n int64) error { return t.wait(ctx, n) }, r}
-}
-
-// wait waits until n bytes may pass, or ctx ends.
-func (t throttle) wait(ctx context.Context, n int64) (err error) {
-	for ; n > 0 && err == nil; n -= burst {
-		err = t.waitBurst(ctx, int(min(n, burst)))
-	}
-	return err
-}
-
-func (t throttle) waitBurst(ctx context.Context, n int) error {
-	limit := rate.Inf
-	if perSecond := t.rate(); perSecond > 0 {
-		limit = rate.Limit(perSecond)
-	}
-	if t.limiter.Limit() != limit { // the configuration was changed
-		t.limiter.SetLimit(limit)
-	}
-	return t.limiter.WaitN(ctx, n)
-}
-
-type throttled struct {
-	ended func() error
-	wait  func(n int64) error
-	r     io.Reader
-}
-
-// Read implements io.Reader.
-func (t *throttled) Read(b []byte) (int, error) {
-	if err := t.ended(); err != nil {
-		return 0, err
-	}
-	n, err := t.r.Read(b[:min(len(b), burst)])
-	if n > 0 {
-		if waitErr := t.wait(int64(n)); waitErr != nil {
-			return n, waitErr
-		}
-	}
-	return n, err
 }

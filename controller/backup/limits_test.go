@@ -139,11 +139,9 @@ func TestPolicyRespectsLimits(t *testing.T) {
 // message returns that of the policy.
 func (w *world) message() (text string) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		p, err := store.Policies.Get(tx, "v")
-		text = p.Status.Message
-		return err
-	}))
+	p, err := store.Policies.Get(w.store.Read(), "v")
+	text = p.Status.Message
+	require.NoError(w.t, err)
 	return text
 }
 
@@ -152,11 +150,9 @@ func TestPolicyReadsInViews(t *testing.T) {
 	live(t, func(w *world) {
 		w.policy(v1.PolicySpec{Every: v1.Duration(time.Hour), Keep: 3, Target: v1.TargetLocal})
 		time.Sleep(2 * time.Minute)
-		require.NoError(t, w.store.View(func(tx *store.Tx) error {
-			x, err := planOf(tx, "v")
-			require.False(t, x.changes(), "%+v", x)
-			return err
-		}))
+		x, err := planOf(w.store.Read(), "v")
+		require.False(t, x.changes(), "%+v", x)
+		require.NoError(t, err)
 	})
 }
 

@@ -18,12 +18,14 @@ type Options struct {
 	Targets  func(v1.Target) (Target, error) // v1.Error if it is not configured
 	Archives Archives
 	Console  Console
-	Busy     func(ctx context.Context, volume string) (container string, err error) // a container of the engine that runs with a volume; "": none
-	Free     func(v1.Target) error                                                  // why nothing may be written to a target: its disk is full
-	Limits   func() v1.BackupsConfig                                                // Bandwidth, and how many and how large backups may be
-	Jobs     *Jobs
-	Metrics  *Metrics
-	Log      *slog.Logger
+	Maker    func(tx *store.Tx, token, volume string) error // why a token may not access a volume any more
+	// a container of the engine that runs with a volume; "": none
+	Busy    func(ctx context.Context, volume string) (container string, err error)
+	Free    func(v1.Target) error   // why nothing may be written to a target: its disk is full
+	Limits  func() v1.BackupsConfig // Bandwidth, and how many and how large backups may be
+	Jobs    *Jobs
+	Metrics *Metrics
+	Log     *slog.Logger
 }
 
 // Report is what a job reports.
@@ -42,6 +44,7 @@ type work = func(ctx context.Context, report func(Report)) error
 type Jobs struct {
 	archives *jobs.Jobs[Report] // of backups and restores: one of a volume, restores first
 	removals *jobs.Jobs[Report] // of archives, by id of the backup: they do not count for the limit of the others
+	log      *slog.Logger
 }
 
 // The prefixes of the ids of jobs that read or write archives.
@@ -58,15 +61,17 @@ const maxRemovals = 4
 func NewJobs(limit func() int, log *slog.Logger) *Jobs {
 	return &Jobs{
 		archives: jobs.New[Report](jobs.Options{Name: "backup job", Limit: limit, Log: log}),
-		removals: jobs.New[Report](jobs.Options{Name: "removal of an archive", Limit: func() int { return maxRemovals * len(v1.Targets()) }, PerKey: maxRemovals, Log: log}),
+		removals: jobs.New[Report](jobs.Options{Name: "removal of an archive",
+			Limit: func() int { return maxRemovals * len(v1.Targets()) }, PerKey: maxRemovals, Log: log}),
+		log: log,
 	}
 }
 
 // Run runs jobs until ctx ends. Then it cancels them, and waits for them.
 func (j *Jobs) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
-	parts.Go(func() { _ = j.archives.Run(ctx) })
-	parts.Go(func() { _ = j.removals.Run(ctx) })
+	parts.Go(func() { _ = controller.Persist(ctx, j.log, "jobs", j.archives.Run) })
+	parts.Go(func() { _ = controller.Persist(ctx, j.log, "jobs", j.removals.Run) })
 	parts.Wait()
 	return nil
 }
@@ -105,10 +110,11 @@ const (
 
 // Loops returns the controllers of backups, restores and policies.
 func Loops(o Options, run Run) []*controller.Loop {
-	shared := newThrottle(func() int64 { return int64(o.Limits().Bandwidth) })
+	shared := controller.NewThrottle(func() int64 { return int64(o.Limits().Bandwidth) })
 	s := o.Store
 	b, r, p := &backups{o, shared, newSpace(o)}, &restores{o, shared}, &policies{Options: o}
-	loop := func(name string, reconciler controller.Reconciler, workers int, requested controller.Source, watch ...controller.Source) *controller.Loop {
+	loop := func(name string, reconciler controller.Reconciler, workers int, requested controller.Source,
+		watch ...controller.Source) *controller.Loop {
 		return &controller.Loop{Name: name, Reconciler: reconciler, DesiredState: []controller.Source{requested}, Watch: watch,
 			Workers: workers, BackOff: run.BackOff, Log: o.Log, Metrics: run.Metrics}
 	}
@@ -125,12 +131,9 @@ func Loops(o Options, run Run) []*controller.Loop {
 // backupsChanged is a source of the policies whose backups change.
 func (r *policies) backupsChanged(ctx context.Context, notify func(string)) error {
 	return store.Backups.Source(r.Store, store.StatusChanged)(ctx, func(id string) {
-		_ = r.Store.View(func(tx *store.Tx) error { // the resync makes up for an error
-			b, err := store.Backups.Get(tx, id)
-			if err == nil && b.Spec.Policy && b.Status.State.Finished() {
-				notify(b.Spec.VolumeID)
-			}
-			return err
-		})
+		b, err := store.Backups.Get(r.Store.Read(), id) // the resync makes up for an error
+		if err == nil && b.Spec.Policy && b.Status.State.Finished() {
+			notify(b.Spec.VolumeID)
+		}
 	})
 }

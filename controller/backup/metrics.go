@@ -87,7 +87,7 @@ func newCollector(s *store.Store, limits func() v1.BackupsConfig) collector {
 		usage:  prometheus.NewDesc("berth_backup_usage_bytes", "Bytes of the archives of a target.", []string{"target"}, nil),
 		limit:  prometheus.NewDesc("berth_backup_limit_bytes", "The configured limit of berth_backup_usage_bytes; absent without one.", []string{"target"}, nil),
 		last:   desc("berth_backup_last_completed_timestamp_seconds", "When the newest completed backup of a volume had completed, Unix time; absent without one."),
-		period: desc("berth_backup_policy_period_seconds", "The time between two backups of the policy of a volume; absent without one."),
+		period: desc("berth_backup_policy_period_seconds", "The time between two backups of the policy of a volume, with cron the longer one of the last and the present one; absent without one."),
 		since:  desc("berth_backup_policy_since_timestamp_seconds", "When the policy of a volume was created, Unix time; absent without one."),
 	}
 }
@@ -104,20 +104,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, value float64, label string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
 	}
-	var newest map[string]time.Time
-	var policies []v1.BackupPolicy
-	used := map[v1.Target]int64{}
-	err := c.store.View(func(tx *store.Tx) (err error) {
-		if newest, err = newestCompleted(tx); err != nil {
-			return err
-		}
-		totals := store.BackupTotals(tx)
-		for _, t := range v1.Targets() {
-			used[t] = totals[t].Bytes
-		}
-		policies = store.Policies.List(tx)
-		return nil
-	})
+	tx := c.store.Read()
+	newest, err := newestCompleted(tx)
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.last, err)
 		return
@@ -125,12 +113,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for volume, at := range newest {
 		send(c.last, unix(at), volume)
 	}
-	for _, p := range policies {
-		send(c.period, time.Duration(p.Spec.Every).Seconds(), p.Meta.ID)
+	for _, p := range store.Policies.List(tx) {
+		send(c.period, time.Duration(max(p.Spec.Every, p.Status.Period)).Seconds(), p.Meta.ID)
 		send(c.since, unix(p.Meta.CreatedAt), p.Meta.ID)
 	}
-	for t, bytes := range used {
-		send(c.usage, float64(bytes), string(t))
+	totals := store.BackupTotals(tx)
+	for _, t := range v1.Targets() {
+		send(c.usage, float64(totals[t].Bytes), string(t))
 		if limit := c.limits().MaxSizeOf(t); limit > 0 {
 			send(c.limit, float64(limit), string(t))
 		}
@@ -143,10 +132,14 @@ func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 // had completed.
 func newestCompleted(tx *store.Tx) (newest map[string]time.Time, err error) {
 	newest = map[string]time.Time{}
+	last := map[string]v1.Backup{}
 	for _, b := range store.Backups.List(tx) {
-		volume, at := b.Spec.VolumeID, b.Status.FinishedAt
-		if v1.BackupStateOf(b) == v1.JobCompleted && at != nil && at.After(newest[volume]) {
-			newest[volume] = *at
+		at := b.Status.FinishedAt
+		if v1.BackupStateOf(b) != v1.JobCompleted || at == nil {
+			continue
+		}
+		if before, found := last[b.Spec.VolumeID]; !found || v1.NewestFirst(b, before) < 0 {
+			last[b.Spec.VolumeID], newest[b.Spec.VolumeID] = b, *at
 		}
 	}
 	for volume := range newest {

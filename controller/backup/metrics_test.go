@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 # HELP berth_backup_last_completed_timestamp_seconds When the newest completed backup of a volume had completed, Unix time; absent without one.
 # TYPE berth_backup_last_completed_timestamp_seconds gauge
 berth_backup_last_completed_timestamp_seconds{volume="v"} 9.466848e+08
-# HELP berth_backup_policy_period_seconds The time between two backups of the policy of a volume; absent without one.
+# HELP berth_backup_policy_period_seconds The time between two backups of the policy of a volume, with cron the longer one of the last and the present one; absent without one.
 # TYPE berth_backup_policy_period_seconds gauge
 berth_backup_policy_period_seconds{volume="v"} 21600
 # HELP berth_backup_limit_bytes The configured limit of berth_backup_usage_bytes; absent without one.

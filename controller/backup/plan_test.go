@@ -129,3 +129,41 @@ func TestPlanPolicy(t *testing.T) {
 		})
 	}
 }
+
+func TestPlanPolicyWithCron(t *testing.T) {
+	const berlin = "Europe/Berlin"
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) // 13:00 in Berlin
+	at := func(d time.Duration) *time.Time { next := now.Add(d); return &next }
+	const fresh = 15 * time.Hour // until 3:00 UTC
+	of := func(handled time.Duration) v1.CronState {
+		return v1.CronState{Cron: "0 3 * * *", Timezone: "UTC", Handled: now.Add(handled)}
+	}
+	for _, c := range []struct {
+		name       string
+		next       *time.Time
+		of         v1.CronState
+		unfinished bool
+		due        bool
+		want       time.Duration // from now
+	}{
+		{"new", nil, v1.CronState{}, false, false, fresh},
+		{"not due", at(time.Minute), of(-time.Hour), false, false, time.Minute},
+		{"due", at(0), of(-time.Hour), false, true, fresh},
+		{"missed many times: made up once", at(-1000 * time.Hour), of(-1024 * time.Hour), false, true, fresh},
+		{"the last one has not finished", at(-time.Minute), of(-time.Hour), true, false, -time.Minute},
+		{"another zone", at(-time.Minute), v1.CronState{Cron: "0 3 * * *", Timezone: berlin, Handled: now}, false, false, fresh},
+		{"it had a period", at(-time.Minute), v1.CronState{}, false, false, fresh},
+		{"the clock was set back a little", at(25 * time.Hour), of(time.Hour), false, false, 25 * time.Hour},
+		{"the clock was set back", at(1000 * time.Hour), of(976 * time.Hour), false, false, fresh},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := v1.BackupPolicy{Spec: v1.PolicySpec{Cron: "0 3 * * *", Timezone: "UTC", Keep: 1}, Status: v1.PolicyStatus{CronState: c.of, NextRunAt: c.next}}
+			due, next := PlanPolicy(p, PolicyObserved{now, 0, c.unfinished})
+			require.Equal(t, c.due, due)
+			require.Equal(t, now.Add(c.want), next)
+		})
+	}
+	p := v1.BackupPolicy{Spec: v1.PolicySpec{Cron: "0 4 * * *", Timezone: berlin, Keep: 1}}
+	_, next := PlanPolicy(p, PolicyObserved{Now: now})
+	require.Equal(t, now.Add(15*time.Hour), next)
+}

@@ -25,6 +25,7 @@ const (
 	sendTimeout = 5 * time.Second        // for one command
 	sendRetries = 20                     // of a command whose console is not ready
 	sendDelay   = 250 * time.Millisecond // between two
+	quietKeeps  = 5 * time.Second        // that a job keeps its permit until the container rests: few servers need longer
 )
 
 // quiesced calls do between the two commands of a backup. The second one is sent
@@ -33,6 +34,13 @@ func (r *backups) quiesced(ctx context.Context, b v1.Backup, do func() error) er
 	q := b.Spec.Quiesce
 	if q == nil {
 		return do()
+	}
+	ended, err := r.makerEnded(b)
+	if err != nil {
+		return err
+	}
+	if ended != "" {
+		return v1.Errorf(v1.Unavailable, "quiesce: %s", ended)
 	}
 	accepts, err := r.acceptsCommands(ctx, b)
 	if err != nil {
@@ -44,7 +52,8 @@ func (r *backups) quiesced(ctx context.Context, b v1.Backup, do func() error) er
 	if err := r.setResumeDue(b, true); err != nil {
 		return err
 	}
-	if err = r.quiet(ctx, q); err == nil {
+	err = r.Jobs.archives.Lend(ctx, quietKeeps, func() error { return r.quiet(ctx, q) })
+	if err == nil {
 		err = do()
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
@@ -55,20 +64,46 @@ func (r *backups) quiesced(ctx context.Context, b v1.Backup, do func() error) er
 	return err
 }
 
+// ended returns why the rights of a maker have ended; empty: they have not.
+func (o Options) ended(tx *store.Tx, m v1.Maker, q *v1.Quiesce, volume string) (reason string, err error) {
+	if m.TokenID != "" {
+		err := o.Maker(tx, m.TokenID, volume)
+		if errors.Is(err, store.ErrFailed) {
+			return "", err
+		}
+		if err != nil {
+			return "the token that requested it is no longer valid for this volume", nil
+		}
+	}
+	if m.UID == "" || q == nil {
+		return "", nil
+	}
+	c, err := store.Containers.Get(tx, q.Container)
+	if err == nil && c.Meta.UID != m.UID {
+		err = store.ErrNotFound
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Sprintf("the container %s that it named is deleted", q.Container), nil
+	}
+	return "", err
+}
+
+// makerEnded returns why the rights of the maker of a backup have ended: it may have waited long.
+func (r *backups) makerEnded(b v1.Backup) (reason string, err error) {
+	return r.ended(r.Store.Read(), b.Spec.Maker, b.Spec.Quiesce, b.Spec.VolumeID)
+}
+
 // acceptsCommands reports whether the container of a backup's quiesce runs and uses the
 // volume. Since the request it may have been changed, or deleted and its id used for
 // another one, into whose console nobody may type.
 func (r *backups) acceptsCommands(ctx context.Context, b v1.Backup) (bool, error) {
-	id, uses := b.Spec.Quiesce.Container, false
-	err := r.Store.View(func(tx *store.Tx) error {
-		c, err := store.Containers.Get(tx, id)
-		uses = err == nil && !c.Meta.Deleted && c.Spec.VolumeID == b.Spec.VolumeID
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
-	if err != nil || !uses {
+	id := b.Spec.Quiesce.Container
+	c, err := store.Containers.Get(r.Store.Read(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	same := b.Spec.Maker.UID == "" || b.Spec.Maker.UID == c.Meta.UID
+	if err != nil || !same || c.Meta.Deleted || c.Spec.VolumeID != b.Spec.VolumeID {
 		return false, err
 	}
 	running, err := r.Console.Running(ctx, id)

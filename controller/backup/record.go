@@ -31,9 +31,6 @@ func record(db *store.Store, b v1.Backup, fn change) error {
 // hostPath matches an absolute path within a message.
 var hostPath = regexp.MustCompile(`(^|[\s"'(=])/[^\s:"')]+`)
 
-// maxMessage is the maximum size of a message, in bytes.
-const maxMessage = 500
-
 // failureText returns why a job failed, for clients: without paths of the host.
 func failureText(err error) string {
 	var refusal *v1.Error
@@ -47,11 +44,7 @@ func failureText(err error) string {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "No space is left on the host"
 	}
-	text := hostPath.ReplaceAllString(plainText(err), "$1…")
-	if len(text) > maxMessage {
-		text = text[:maxMessage]
-	}
-	return text
+	return v1.MessageText(hostPath.ReplaceAllString(plainText(err), "$1…"))
 }
 
 // plainText returns the text of an error, of a failed system call in it without its path.

@@ -16,7 +16,7 @@ import (
 // restores is the controller.Reconciler of restores.
 type restores struct {
 	Options
-	throttle throttle
+	throttle controller.Throttle
 }
 
 // busyWait is the time between two checks whether containers have left a volume.
@@ -63,13 +63,10 @@ func (r *restores) take(o v1.Restore, job Job, a Action) (controller.Result, err
 
 // observe loads a restore, and observes its job and its volume.
 func (r *restores) observe(ctx context.Context, id string) (o Observed, restore v1.Restore, err error) {
-	err = r.Store.View(func(tx *store.Tx) (err error) {
-		if restore, err = store.Restores.Get(tx, id); err != nil || restore.Status.State.Finished() {
-			return err
-		}
+	tx := r.Store.Read()
+	if restore, err = store.Restores.Get(tx, id); err == nil && !restore.Status.State.Finished() {
 		o.VolumeBusy, err = isBusy(tx, restore.Spec.VolumeID)
-		return err
-	})
+	}
 	o.Job = r.Jobs.archives.Get(restoreJob + id)
 	if err != nil || o.VolumeBusy || o.Job.State != jobs.None || restore.Status.State == "" || restore.Status.State.Finished() {
 		return o, restore, err
@@ -122,16 +119,13 @@ func (r *restores) giveUp(id string) error {
 
 // restore is the work of a restore.
 func (r *restores) restore(ctx context.Context, o v1.Restore) error {
-	var b v1.Backup
-	err := r.Store.View(func(tx *store.Tx) (err error) {
-		b, err = store.Backups.Get(tx, o.Spec.BackupID)
-		return err
-	})
+	b, err := store.Backups.Get(r.Store.Read(), o.Spec.BackupID)
 	if err != nil {
 		return fmt.Errorf("%w: %w", v1.ErrBackupNotFound, err)
 	}
 	a := v1.ArchiveOf(b.Status)
-	if err := r.Archives.Fits(o.Spec.VolumeID, a, o.Spec.Mode); err != nil {
+	opt := v1.RestoreOptions{Mode: o.Spec.Mode, Paths: o.Spec.Paths}
+	if err := r.Archives.Fits(o.Spec.VolumeID, a, opt); err != nil {
 		return err
 	}
 	t, err := r.Targets(b.Spec.Target)
@@ -146,7 +140,7 @@ func (r *restores) restore(ctx context.Context, o v1.Restore) error {
 	if size != a.Size {
 		return v1.Errorf(v1.InvalidArchive, "The archive has %d bytes instead of %d", size, a.Size)
 	}
-	return r.Archives.Restore(ctx, o.Spec.VolumeID, r.throttle.reader(ctx, content), a, v1.RestoreOptions{Mode: o.Spec.Mode})
+	return r.Archives.Restore(ctx, o.Spec.VolumeID, r.throttle.Reader(ctx, content), a, opt)
 }
 
 // recordStep records the state that a step leads to.
@@ -195,7 +189,7 @@ func recordRestore(db *store.Store, o v1.Restore, fn func(*v1.RestoreStatus, tim
 func pruneRestores(tx *store.Tx, backup string) error {
 	finished := store.Restores.ListBy(tx, backup)
 	finished = slices.DeleteFunc(finished, isUnfinished)
-	slices.SortFunc(finished, func(a, b v1.Restore) int { return b.Meta.CreatedAt.Compare(a.Meta.CreatedAt) })
+	slices.SortFunc(finished, v1.NewestFirst[v1.RestoreSpec, v1.RestoreStatus])
 	for _, o := range finished[min(len(finished), v1.KeptRestores):] {
 		if err := store.Restores.Purge(tx, o.Meta.ID); err != nil {
 			return err

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,7 +139,7 @@ func (x *trees) get(volume string) string {
 	return x.content[volume]
 }
 
-func (x *trees) Write(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
+func (x *trees) Snapshot(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
 	if x.broken {
 		panic("broken tree")
 	}
@@ -153,9 +155,9 @@ func (x *trees) Write(ctx context.Context, volume string, w io.Writer, opt v1.Sn
 	return v1.Snapshot{Size: int64(len(text)), Checksum: "sha256:" + hex.EncodeToString(sum[:]), Files: 1, Bytes: int64(len(text)), Skipped: x.skipped, SkippedTotal: int64(len(x.skipped))}, ctx.Err()
 }
 
-func (x *trees) Fits(string, v1.SnapshotArchive, string) error { return nil }
+func (x *trees) Fits(string, v1.SnapshotArchive, v1.RestoreOptions) error { return nil }
 
-func (x *trees) Restore(_ context.Context, volume string, r io.Reader, a v1.SnapshotArchive, _ v1.RestoreOptions) error {
+func (x *trees) Restore(_ context.Context, volume string, r io.Reader, a v1.SnapshotArchive, opt v1.RestoreOptions) error {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return err
@@ -163,7 +165,7 @@ func (x *trees) Restore(_ context.Context, volume string, r io.Reader, a v1.Snap
 	if sum := sha256.Sum256(b); "sha256:"+hex.EncodeToString(sum[:]) != a.Checksum {
 		return v1.Errorf(v1.InvalidArchive, "The archive is damaged")
 	}
-	x.set(volume, string(b))
+	x.set(volume, strings.Join(append([]string{string(b)}, opt.Paths...), " only "))
 	return nil
 }
 
@@ -224,18 +226,21 @@ type world struct {
 	console *console
 	limit   int
 	limits  v1.BackupsConfig
-	busy    string // the container that the engine runs with each volume
-	full    error  // of Options.Free
+	revoked bool         // no token is valid
+	busy    string       // the container that the engine runs with each volume
+	full    error        // of Options.Free
+	clock   atomic.Int64 // by which the host's clock is ahead, a time.Duration
 	mu      sync.Mutex
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := store.Open("", store.Options{})
+	w := &world{t: t, limit: 1, limits: v1.Defaults().Backups, console: &console{running: true},
+		target: &target{stored: map[string][]byte{}, parts: map[string]bool{}}, trees: &trees{content: map[string]string{}, skipped: []v1.Skipped{{Path: "log", Reason: v1.SkippedChanged}}}}
+	s, err := store.Open("", store.Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	w := &world{t: t, store: s, limit: 1, limits: v1.Defaults().Backups, console: &console{running: true},
-		target: &target{stored: map[string][]byte{}, parts: map[string]bool{}}, trees: &trees{content: map[string]string{}, skipped: []v1.Skipped{{Path: "log", Reason: v1.SkippedChanged}}}}
+	w.store = s
 	w.volume("v", "tree of v")
 	return w
 }
@@ -256,6 +261,14 @@ func (w *world) run() (stop func()) {
 	o := Options{Store: w.store, Archives: w.trees, Console: w.console, Jobs: jobs, Log: slog.New(slog.DiscardHandler),
 		Targets: w.of, Limits: func() v1.BackupsConfig { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
 		Free: func(v1.Target) error { w.mu.Lock(); defer w.mu.Unlock(); return w.full },
+		Maker: func(*store.Tx, string, string) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.revoked {
+				return errors.New("revoked")
+			}
+			return nil
+		},
 		Busy: func(context.Context, string) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.busy, nil }}
 	loops := Loops(o, Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(time.Minute, list) },
@@ -299,10 +312,9 @@ func (w *world) backup(id string, change func(*v1.BackupSpec)) {
 	w.update(func(tx *store.Tx) error { return store.Backups.Create(tx, id, spec) })
 }
 
-func (w *world) get(id string) (b v1.Backup, err error) {
+func (w *world) get(id string) (v1.Backup, error) {
 	synctest.Wait()
-	err = w.store.View(func(tx *store.Tx) error { b, err = store.Backups.Get(tx, id); return err })
-	return b, err
+	return store.Backups.Get(w.store.Read(), id)
 }
 
 // want returns a backup, which must have a state.
@@ -324,7 +336,8 @@ func (w *world) restore(id, backup, volume string) {
 func (w *world) restored(id string, state v1.JobState) (o v1.Restore) {
 	w.t.Helper()
 	synctest.Wait()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) { o, err = store.Restores.Get(tx, id); return err }))
+	o, err := store.Restores.Get(w.store.Read(), id)
+	require.NoError(w.t, err)
 	require.Equal(w.t, state, o.Status.State, o.Status.Message)
 	return o
 }
@@ -332,14 +345,12 @@ func (w *world) restored(id string, state v1.JobState) (o v1.Restore) {
 // events returns the stored transitions of a backup or restore.
 func (w *world) events(id string) (list []string) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		all, err := store.ReadEvents(tx, 0, 1000)
-		for _, e := range all {
-			if e.Restore == id || e.Restore == "" && e.Backup == id {
-				list = append(list, e.Data)
-			}
+	all, err := store.ReadEvents(w.store.Read(), 0, 1000)
+	for _, e := range all {
+		if e.Restore == id || e.Restore == "" && e.Backup == id {
+			list = append(list, e.Data)
 		}
-		return err
-	}))
+	}
+	require.NoError(w.t, err)
 	return list
 }

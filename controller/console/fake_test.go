@@ -24,6 +24,7 @@ type engine struct {
 	reads      int
 	newer      bool // since applies to the first line of a stream only; otherwise to every line
 	inputs     []string
+	running    map[string]string // the engine's ids of the servers that run, by internal_id
 }
 
 type container struct {
@@ -34,6 +35,8 @@ type container struct {
 	broken  bool  // every stream ends with an error
 	deaf    bool  // every following stream ends with an error
 	again   int   // the line that a stream returns to; 0 for none
+	lacks   int   // the last lines that a stream lacks which follows the container to its exit
+	removed bool  // no stream begins after the exit
 }
 
 func newEngine() *engine { return &engine{containers: map[string]*container{}} }
@@ -98,6 +101,10 @@ func (e *engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 			}
 			return runtime.ErrNotFound
 		}
+		if c.removed && c.ended && at == 0 && !follow {
+			e.mu.Unlock()
+			return runtime.ErrNotFound
+		}
 		if at > len(c.lines) {
 			at = 0
 		}
@@ -110,6 +117,9 @@ func (e *engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 			cut = fmt.Errorf("log is damaged")
 		}
 		at = len(c.lines)
+		if ended && follow {
+			lines = lines[:len(lines)-c.lacks]
+		}
 		e.mu.Unlock()
 		if cut != nil {
 			return cut
@@ -134,6 +144,16 @@ func (e *engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 			return ctx.Err()
 		}
 	}
+}
+
+func (e *engine) Inspect(_ context.Context, n runtime.Name) (runtime.State, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := e.running[n.ID]
+	if id == "" || n.Role != runtime.Server {
+		return runtime.State{}, runtime.ErrNotFound
+	}
+	return runtime.State{ContainerID: id, Running: true}, e.down
 }
 
 func (e *engine) Input(_ context.Context, id string, data []byte) error {

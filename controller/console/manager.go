@@ -2,10 +2,12 @@ package console
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"berth/controller"
 	"berth/runtime"
 )
 
@@ -51,7 +53,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer pumps.Wait()
 	for {
 		for _, k := range m.takeWaiting() {
-			pumps.Go(func() { m.pump(ctx, k) })
+			pumps.Go(func() {
+				_ = controller.Persist(ctx, m.log, "console", func(ctx context.Context) error { m.pump(ctx, k); return nil }, "container", k.id)
+			})
 		}
 		select {
 		case <-m.started:
@@ -73,7 +77,7 @@ func (m *Manager) takeWaiting() []key {
 // output is being read or was read. The controller calls it for each running container
 // that it observes, and once more after the exit.
 func (m *Manager) Follow(t Target) {
-	if t.ContainerID == "" {
+	if !hasBegun(t) {
 		return
 	}
 	m.mu.Lock()
@@ -132,9 +136,6 @@ func (m *Manager) OutputComplete(t Target) bool {
 // has, or until the container is gone. The controller calls it before it removes a
 // container.
 func (m *Manager) Drain(ctx context.Context, t Target) error {
-	if t.ContainerID == "" {
-		return nil
-	}
 	t.Ended = true
 	for {
 		changed, done := m.drain(t)
@@ -152,6 +153,9 @@ func (m *Manager) Drain(ctx context.Context, t Target) error {
 // drain starts to read the rest of the output of t. It returns done if there is no rest,
 // and otherwise a channel that is closed when that may have changed.
 func (m *Manager) drain(t Target) (changed <-chan struct{}, done bool) {
+	if !hasBegun(t) {
+		return nil, true
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state(keyOf(t))
@@ -201,24 +205,47 @@ func (m *Manager) RunningIDs() []string {
 }
 
 // Input sends a line to the running server of a container. It appends a line feed to data
-// if there is none. It returns runtime.ErrNotRunning or the error of the engine.
+// if there is none, unless data is one control character, as typed with Ctrl. It returns runtime.ErrNotRunning or the error of the engine.
 func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
-	containerID, _, ok := m.Running(id)
-	if !ok {
-		return runtime.ErrNotRunning
+	containerID, err := m.server(ctx, id)
+	if err != nil {
+		return err
 	}
-	if len(data) == 0 || data[len(data)-1] != '\n' {
+	control := len(data) == 1 && data[0] < ' '
+	if !control && (len(data) == 0 || data[len(data)-1] != '\n') {
 		data = append(data[:len(data):len(data)], '\n')
 	}
 	return m.engine.Input(ctx, containerID, data)
 }
 
+// server returns the engine's id of the running server of a container. One that berth has not followed since its
+// own start may run nevertheless: the engine knows.
+func (m *Manager) server(ctx context.Context, id string) (containerID string, err error) {
+	m.mu.Lock()
+	var known Target
+	if s := m.consoles[key{id, runtime.Server}]; s != nil {
+		known = s.target
+	}
+	m.mu.Unlock()
+	if known.ContainerID == "" {
+		state, err := m.engine.Inspect(ctx, runtime.Name{ID: id, Role: runtime.Server})
+		if err != nil && !errors.Is(err, runtime.ErrNotFound) {
+			return "", err
+		}
+		known.ContainerID, known.Ended = state.ContainerID, !state.Running
+	}
+	if known.Ended {
+		return "", runtime.ErrNotRunning
+	}
+	return known.ContainerID, nil
+}
+
 // Resize changes the size of the terminal of a container's running server. It returns
 // runtime.ErrNotRunning or the error of the engine.
 func (m *Manager) Resize(ctx context.Context, id string, columns, rows uint) error {
-	containerID, _, ok := m.Running(id)
-	if !ok {
-		return runtime.ErrNotRunning
+	containerID, err := m.server(ctx, id)
+	if err != nil {
+		return err
 	}
 	return m.engine.Resize(ctx, containerID, columns, rows)
 }

@@ -23,7 +23,7 @@ type matcher struct {
 
 // newMatcher returns the matcher of a target. An invalid pattern never matches.
 func newMatcher(t Target) *matcher {
-	m := &matcher{run: runOf(t), pattern: t.Pattern, from: fromOf(t)}
+	m := &matcher{run: runOf(t), pattern: t.Pattern, from: fromOf(t), begun: t.OwnLog}
 	if t.Pattern != "" {
 		m.re, _ = regexp.Compile(t.Pattern) // the API refuses invalid patterns
 	}
@@ -79,12 +79,12 @@ func (m *matcher) since() time.Time {
 }
 
 // matches reports whether a line matches as a terminal shows it: without escape
-// sequences, as a whole or in one of its parts between carriage returns.
+// sequences, as a whole or in one of its parts between carriage returns and what does the same.
 func matches(re *regexp.Regexp, line []byte) bool {
-	line = bytes.TrimRight(stripANSI(line), "\r")
-	if re.Match(line) {
+	if re.Match(bytes.TrimRight(stripANSI(line, ""), "\r")) {
 		return true
 	}
+	line = bytes.TrimRight(stripANSI(line, "\r"), "\r")
 	if bytes.IndexByte(line, '\r') < 0 {
 		return false
 	}
@@ -101,9 +101,9 @@ const (
 	bell   = 0x07
 )
 
-// stripANSI returns line without terminal escape sequences. A line without any is
-// returned unchanged.
-func stripANSI(line []byte) []byte {
+// stripANSI returns line without terminal escape sequences, and with restart in place of
+// each that begins the line again. A line without any is returned unchanged.
+func stripANSI(line []byte, restart string) []byte {
 	i := bytes.IndexByte(line, escape)
 	if i < 0 {
 		return line
@@ -111,13 +111,40 @@ func stripANSI(line []byte) []byte {
 	plain := append(make([]byte, 0, len(line)), line[:i]...)
 	for i < len(line) {
 		if line[i] == escape {
-			i += escapeLen(line[i:])
+			n := escapeLen(line[i:])
+			if beginsAgain(line[i : i+n]) {
+				plain = append(plain, restart...)
+			}
+			i += n
 			continue
 		}
 		plain = append(plain, line[i])
 		i++
 	}
 	return plain
+}
+
+// beginsAgain reports whether an escape sequence moves the cursor to the first column, or erases
+// what is before it.
+func beginsAgain(sequence []byte) bool {
+	parameters, isControl := bytes.CutPrefix(sequence, []byte{escape, '['})
+	if !isControl || len(parameters) == 0 {
+		return false
+	}
+	final := len(parameters) - 1
+	first, second, _ := bytes.Cut(parameters[:final], []byte{';'})
+	one := func(number []byte) bool { return len(number) == 0 || string(number) == "0" || string(number) == "1" }
+	switch parameters[final] {
+	case 'E', 'F':
+		return true
+	case 'G', '`':
+		return one(first)
+	case 'H', 'f':
+		return one(second)
+	case 'J', 'K':
+		return string(first) == "1" || string(first) == "2"
+	}
+	return false
 }
 
 // escapeLen returns the length of the escape sequence at the start of text.

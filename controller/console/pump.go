@@ -28,14 +28,15 @@ const (
 
 // pump reads one console.
 type pump struct {
-	m     *Manager
-	k     key
-	s     *consoleState // Manager.mu guards all of it but its channels
-	match *matcher
-	gapTo time.Time // the end of the gap that was reported last
-	open  time.Time // the time of a long line whose end was not read: its next piece has the same time
-	lost  []v1.Line // the first and the last line of this stream that could not be written, and that no message names
-	log   *slog.Logger
+	m      *Manager
+	k      key
+	s      *consoleState // Manager.mu guards all of it but its channels
+	match  *matcher
+	gapTo  time.Time // the end of the gap that was reported last
+	exited bool      // a stream has followed the run to its exit
+	open   time.Time // the time of a long line whose end was not read: its next piece has the same time
+	lost   []v1.Line // the first and the last line of this stream that could not be written, and that no message names
+	log    *slog.Logger
 }
 
 // pump reads a console until no more output can follow or ctx ends.
@@ -93,21 +94,33 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, complete bool) bo
 	return more
 }
 
-// read reads the output of a run. It opens streams until one reaches the end; then the
-// output is complete. It gives up, and the output is not complete, if the container is gone.
+// end ends the reading of a console, which is complete or not.
+func (p *pump) end(complete bool) error {
+	if complete {
+		return p.m.sink.Finish(p.k.id, p.role())
+	}
+	return p.m.sink.Release(p.k.id)
+}
+
+// read reads the output of a run. It opens streams until one reaches the exit, and one more for
+// what that one may lack; then the output is complete. It gives up, and the output is not complete,
+// if the container is gone.
 func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 	defer func() {
-		if err := p.m.sink.End(p.k.id, p.role(), complete); err != nil {
+		if err := p.end(complete); err != nil {
 			p.log.Warn("could not close the console journal", "err", err)
 		}
 	}()
-	p.open = time.Time{}
+	p.open, p.exited = time.Time{}, false
 	retry, tries := controller.BackOff{Initial: minWait, Max: maxWait}.New(), 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.stream(ctx, t)
 		switch {
-		case err == nil:
+		case err == nil && !t.Ended: // the engine may have ended the stream before its last lines: they are read now
+			t.Ended, p.exited = true, true
+			continue
+		case err == nil, p.exited && errors.Is(err, runtime.ErrNotFound):
 			return p.lost == nil // otherwise the next reader of this container reads them again
 		case errors.Is(err, runtime.ErrNotFound):
 			return false
@@ -138,17 +151,14 @@ func (p *pump) target() Target {
 
 // pause waits for d, or until a retry is requested.
 func (p *pump) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-p.s.retry:
 	case <-ctx.Done():
 	}
 }
 
-// stream reads one stream of the engine. It returns nil at the end of the container's
-// output.
+// stream reads one stream of the engine. It returns nil at its end.
 func (p *pump) stream(ctx context.Context, t Target) error {
 	p.lost = nil // what the journal lacks is read again
 	r, err := p.resume(ctx, t)
@@ -156,10 +166,14 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 		return err
 	}
 	lines := make(chan item, maxBatch)
+	ctx, stop := context.WithCancel(ctx)
 	var writing sync.WaitGroup
 	defer writing.Wait()
 	defer close(lines)
-	writing.Go(func() { p.write(ctx, lines) })
+	writing.Go(func() {
+		defer stop() // after a panic nobody takes the lines
+		_ = controller.Catch(p.log, "console writer", func() error { p.write(ctx, lines); return nil })
+	})
 	return p.m.engine.Logs(ctx, t, r.since, func(l line) error {
 		if t.TTY && !l.Partial {
 			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
@@ -229,7 +243,7 @@ func (p *pump) write(ctx context.Context, lines <-chan item) {
 			if !ok {
 				return
 			}
-			batch, written := drain(i, lines)
+			batch, written := gather(i, lines)
 			if len(batch) > 0 {
 				p.append(batch)
 				p.checkPattern(ctx, batch)
@@ -242,9 +256,9 @@ func (p *pump) write(ctx context.Context, lines <-chan item) {
 	}
 }
 
-// drain returns the line of an item with those that wait behind it, up to one that is to be reported as
+// gather returns the line of an item with those that wait behind it, up to one that is to be reported as
 // written.
-func drain(i item, from <-chan item) (batch []v1.Line, written chan<- struct{}) {
+func gather(i item, from <-chan item) (batch []v1.Line, written chan<- struct{}) {
 	for i.written == nil {
 		batch = append(batch, i.line)
 		if len(batch) == maxBatch {
@@ -286,10 +300,16 @@ func (p *pump) checkPattern(ctx context.Context, lines []v1.Line) {
 // maxRescan bytes: most of those lines were searched before.
 func (p *pump) rescan(ctx context.Context) {
 	left := maxRescan
-	err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.since(), func(l v1.Line) bool {
+	each := func(l v1.Line) bool {
 		left -= len(l.Data)
 		return left > 0 && !p.matchLine(l)
-	})
+	}
+	var err error
+	if p.target().OwnLog { // the clock of its machine may be another
+		err = p.m.sink.Current(ctx, p.k.id, p.role(), each)
+	} else {
+		err = p.m.sink.Since(ctx, p.k.id, p.role(), p.match.since(), each)
+	}
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("could not search earlier console output for the start pattern", "err", err)
 	}

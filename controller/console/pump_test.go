@@ -110,8 +110,18 @@ func TestLinesThatCannotBeWritten(t *testing.T) {
 
 		lose("f")
 		e.end("c1")
-		require.Equal(t, []string{"d", "e"}, last(2))
+		require.Equal(t, []string{"e", "f"}, last(2), "what follows the exit has them, too")
+
+		e.print("c2")
 		m.Follow(target("c2"))
+		synctest.Wait()
+		time.Sleep(time.Second)
+		disk.Store(true)
+		e.print("c2", "g")
+		e.end("c2")
+		require.Equal(t, []string{"e", "f"}, last(2))
+		disk.Store(false)
+		m.Follow(target("c3"))
 		require.Contains(t, last(1)[0], "is missing: the container was removed before its output was read")
 	})
 }
@@ -175,6 +185,38 @@ func goOnInALongLine(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)
 	time.Sleep(time.Minute)
 	synctest.Wait()
 	require.Equal(t, "long other goes on ends", strings.Join(texts(t, h, "mc"), " "))
+}
+
+// TestStreamLacksLastLines: an engine may end a stream that follows a container at its exit, before its last
+// lines, and between the pieces of a long one. They are read then, and nothing twice.
+func TestStreamLacksLastLines(t *testing.T) {
+	for lacks := range 6 {
+		for _, removed := range []bool{false, true} {
+			life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+				begin := time.Now()
+				tgt := target("c1")
+				e.change("c1", func(*container) {})
+				m.Follow(tgt)
+				synctest.Wait()
+				time.Sleep(time.Second)
+				e.change("c1", func(c *container) {
+					c.lines = []runtime.Line{
+						{Time: begin, Data: []byte("long "), Partial: true}, {Time: begin.Add(time.Second), Data: []byte("other")},
+						{Time: begin, Data: []byte("long "), Partial: true}, {Time: begin, Data: []byte("long "), Partial: true},
+						{Time: begin, Data: []byte("ends")}, {Time: begin.Add(time.Second), Data: []byte("last")},
+					}
+					c.ended, c.lacks, c.removed = true, lacks, removed
+				})
+				synctest.Wait()
+				require.True(t, m.OutputComplete(tgt))
+				want := "long other long long ends last"
+				if removed { // at the exit, as some containers are: there is no rest to read
+					want = strings.Join(strings.Fields(want)[:6-lacks], " ")
+				}
+				require.Equal(t, want, strings.Join(strings.Fields(strings.Join(texts(t, h, "mc"), " ")), " "))
+			})
+		}
+	}
 }
 
 func TestPumpWaitsForUnreachableEngine(t *testing.T) {
@@ -401,6 +443,19 @@ func TestInput(t *testing.T) {
 	})
 }
 
+// TestInputBeforeItsServerIsFollowed: berth has just started, and has not looked at the container yet.
+func TestInputBeforeItsServerIsFollowed(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, _ *stream.Hub, m *console.Manager) {
+		e.running = map[string]string{"mc": "c1"}
+		require.NoError(t, m.Input(t.Context(), "mc", []byte("say hi")))
+		require.Equal(t, []string{"c1: say hi\n"}, e.inputs)
+		require.NoError(t, m.Resize(t.Context(), "mc", 80, 24))
+		e.down = runtime.ErrUnavailable
+		require.ErrorIs(t, m.Input(t.Context(), "mc", []byte("x")), runtime.ErrUnavailable, "it may run")
+		require.ErrorIs(t, m.Resize(t.Context(), "other", 80, 24), runtime.ErrNotRunning)
+	})
+}
+
 func TestForgetRemovesPumpsAndJournal(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.print("c1", "a")
@@ -430,5 +485,39 @@ func TestInstallHasItsOwnJournal(t *testing.T) {
 		require.Empty(t, texts(t, h, "mc"))
 		require.Equal(t, []string{"installed"}, textsOf(t, h, "mc", v1.InstallConsole))
 		e.end("i1")
+	})
+}
+
+// panicking panics in place of the first call.
+type panicking struct {
+	console.Sink
+	begin, appended atomic.Bool
+}
+
+func (p *panicking) Begin(id, role, container string) (v1.Resume, error) {
+	if !p.begin.Swap(true) {
+		panic("begin")
+	}
+	return p.Sink.Begin(id, role, container)
+}
+
+func (p *panicking) Append(id, role string, lines []v1.Line) error {
+	if !p.appended.Swap(true) {
+		panic("append")
+	}
+	return p.Sink.Append(id, role, lines)
+}
+
+// TestPanicEndsNoConsole: a console whose reader or writer panics is read again, and no line is lost.
+func TestPanicEndsNoConsole(t *testing.T) {
+	lifeOn(t, func(h *stream.Hub) console.Sink { return &panicking{Sink: h} }, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		var want []string
+		for i := range 200 { // more than wait for the writer
+			want = append(want, fmt.Sprint(i))
+		}
+		e.print("c1", want...)
+		m.Follow(target("c1"))
+		time.Sleep(time.Minute)
+		require.Equal(t, want, texts(t, h, "mc"))
 	})
 }

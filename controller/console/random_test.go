@@ -20,7 +20,7 @@ import (
 	"berth/runtime"
 )
 
-// TestRandomFailuresLoseNothing kills berth, cuts streams and makes the engine
+// TestRandomFailuresLoseNothing kills berth, cuts streams, has them repeat lines and makes the engine
 // unreachable at random, while a container prints and is restarted and re-created. The
 // journal has every line once and in order.
 func TestRandomFailuresLoseNothing(t *testing.T) {
@@ -73,7 +73,7 @@ func (w *world) boot() {
 }
 
 func (w *world) step(dice *rand.Rand) {
-	switch dice.IntN(15) {
+	switch dice.IntN(16) {
 	case 0:
 		w.e.cut(w.tgt.ContainerID)
 	case 1:
@@ -100,6 +100,13 @@ func (w *world) step(dice *rand.Rand) {
 		w.kill()
 		_ = os.WriteFile(filepath.Join(w.dir, "mc", "server.run"), nil, 0o600) // a file that a power failure truncated
 		w.boot()
+	case 10:
+		w.e.mu.Lock()
+		n := len(w.e.containers[w.tgt.ContainerID].lines)
+		w.e.mu.Unlock()
+		if n > 1 {
+			w.e.repeat(w.tgt.ContainerID, dice.IntN(n-1)) // as Docker before 23 does when it rotates a log
+		}
 	default:
 		for range dice.IntN(20) {
 			text := fmt.Sprint(len(w.want))

@@ -29,20 +29,20 @@ type resume struct {
 // resume returns the position where the next stream of t begins. It reports output that
 // can no longer be read.
 func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
-	last, err := p.m.sink.Begin(p.k.id, p.role(), t.ContainerID)
+	last, err := p.m.sink.Begin(p.k.id, p.role(), logOf(t))
 	if err != nil {
 		return nil, err
 	}
-	if last.Container != "" && last.Container != t.ContainerID && !last.Complete {
+	if last.Container != "" && last.Container != logOf(t) && !last.Complete {
 		p.reportGap(last.Last, fromOf(t), "the container was removed before its output was read")
-	}
-	if clockWasSetBack(last, t) {
-		return p.repeat(ctx, time.Time{}, last.Last)
 	}
 	if last.Fresh {
 		return &resume{}, nil
 	}
-	if !last.Last.Before(fromOf(t)) { // otherwise no line of this run was read yet
+	if last.Last.After(time.Now()) { // the clock was set back: lines that were not read may be older than those that were
+		return p.repeat(ctx, time.Time{}, last.Last)
+	}
+	if !p.exited && (t.OwnLog || !last.Last.Before(fromOf(t))) { // otherwise no line of this run was read yet, or all but the last
 		p.lookForGap(ctx, t, last.Last)
 	}
 	since := last.Last
@@ -50,12 +50,6 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 		since = p.open
 	}
 	return p.repeat(ctx, since.Add(-slack), last.Last)
-}
-
-// clockWasSetBack reports whether unread lines may be older than read ones. Then the pump
-// reads all output that the engine has, and drops the lines that the journal has.
-func clockWasSetBack(last v1.Resume, t Target) bool {
-	return last.Last.After(time.Now()) || last.Fresh && last.Last.After(fromOf(t))
 }
 
 // repeat returns a resume that knows the journal's lines from since to last.

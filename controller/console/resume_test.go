@@ -112,6 +112,68 @@ func TestBurstsOverRotatedLogs(t *testing.T) {
 	requireSame(t, want, got)
 }
 
+// TestRunOnAMachineWhoseClockIsBehind: a container that runs on one machine, then on another, has lines that are
+// older than those before. None is dropped or repeated, and the start pattern is searched in them alone.
+func TestRunOnAMachineWhoseClockIsBehind(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		run := func(number int, behind time.Duration, lines ...string) (target console.Target) {
+			e.change("c1", func(c *container) { // the log of the run before is gone
+				*c = container{changed: c.changed}
+				for i, text := range lines {
+					c.lines = append(c.lines, runtime.Line{Time: time.Now().Add(time.Duration(i) - behind), Data: []byte(text)})
+				}
+			})
+			target = console.Target{ID: "mc", Role: runtime.Server, ContainerID: "c1", OwnLog: true, Pattern: "ready",
+				StartedAt: time.Now().Add(time.Duration(number)), From: time.Now()}
+			m.Follow(target)
+			synctest.Wait()
+			return target
+		}
+		first := run(1, 0, "first", "ready")
+		require.True(t, m.Matched("mc", "c1", first.StartedAt))
+		e.end("c1")
+		synctest.Wait()
+		time.Sleep(time.Second)
+
+		second := run(2, 30*time.Second, "second", "line")
+		require.False(t, m.Matched("mc", "c1", second.StartedAt), "the pattern was in the run before")
+		for range 3 { // streams that end, as in a restart of the kubelet
+			e.cut("c1")
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+		}
+		e.change("c1", func(c *container) {
+			c.lines = append(c.lines, runtime.Line{Time: time.Now().Add(-30 * time.Second), Data: []byte("ready")})
+		})
+		synctest.Wait()
+		require.Equal(t, []string{"first", "ready", "second", "line", "ready"}, texts(t, h, "mc"))
+		require.True(t, m.Matched("mc", "c1", second.StartedAt))
+		e.end("c1")
+		synctest.Wait()
+
+		run(3, time.Minute, "third", "ready")
+		require.Equal(t, []string{"first", "ready", "second", "line", "ready", "third", "ready"}, texts(t, h, "mc"))
+	})
+}
+
+// TestRunThatHasNotBegun: the controller observes a container of a cluster while it starts, before the
+// time of its start is known, and the program prints before the next observation.
+func TestRunThatHasNotBegun(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		starting := console.Target{ID: "mc", Role: runtime.Server, ContainerID: "c1", OwnLog: true, Ended: true}
+		e.print("c1", "a", "b")
+		require.True(t, m.OutputComplete(starting), "it has no output")
+		m.Follow(starting)
+		require.NoError(t, m.Drain(t.Context(), starting))
+		synctest.Wait()
+		running := starting
+		running.StartedAt, running.Ended = time.Now(), false
+		m.Follow(running)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+	})
+}
+
 // Lines printed after the clock was set back are older than those before, and new.
 func TestLinesAfterClockSetBackAreNew(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {

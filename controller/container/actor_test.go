@@ -23,16 +23,14 @@ func asked(by string, change func(*v1.ContainerSpec)) func(*v1.ContainerSpec) {
 // actors returns each state event so far with its actor, and "controller" for none.
 func actors(w *world) (list []string) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		events, err := store.ReadEvents(tx, 0, 1000)
-		for _, e := range events {
-			if e.Event == v1.EventState {
-				list = append(list, e.Data+" "+e.Actor.String())
-			}
-			require.NotEmpty(w.t, e.Actor.Via, "every event has an actor")
+	events, err := store.ReadEvents(w.store.Read(), 0, 1000)
+	for _, e := range events {
+		if e.Event == v1.EventState {
+			list = append(list, e.Data+" "+e.Actor.String())
 		}
-		return err
-	}))
+		require.NotEmpty(w.t, e.Actor.Via, "every event has an actor")
+	}
+	require.NoError(w.t, err)
 	return list
 }
 

@@ -1,8 +1,10 @@
 package container
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "berth/api/v1"
@@ -13,13 +15,13 @@ import (
 const (
 	reasonExited        = "Exited"     // the run exited by itself
 	reasonStopped       = "Stopped"    // it was requested to exit
-	reasonKilled        = "Killed"     // without a grace period
 	reasonRemoved       = "Removed"    // the container was removed from outside
 	reasonNotStarted    = "NotStarted" // the start was cancelled
 	reasonPresent       = "Present"    // something is on the host
 	reasonVolumeMissing = "VolumeMissing"
 	reasonMountRefused  = "MountRefused"
 	reasonNoRoom        = "NoRoom" // no machine has room for it
+	reasonMachineLost   = "MachineLost"
 )
 
 // derive completes a changed status with the conditions, the message and the times that
@@ -36,23 +38,24 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 	if (begins || st.Phase != c.Status.Phase) && !changed(v1.Started) {
 		setStarted(c, o, st, now)
 	}
-	if current && st.ObservedInstall == c.Spec.InstallGeneration && (status(v1.ImageAvailable) == v1.Unknown || status(v1.ImageAvailable) == v1.False) {
+	created := current && st.ObservedInstall == c.Spec.InstallGeneration || exists(o.Install) && o.Install.StartedAt.IsZero()
+	if created && (status(v1.ImageAvailable) == v1.Unknown || status(v1.ImageAvailable) == v1.False && !changed(v1.ImageAvailable)) {
 		if st.Message == v1.FindCondition(st.Conditions, v1.ImageAvailable).Message {
 			st.Message = ""
 		}
 		setImagePresent(st, now)
 	}
-	if current && status(v1.LimitsApplied) == v1.False && !changed(v1.LimitsApplied) && !limitsDiffer(c.Spec, o.Server.Live) {
-		setCondition(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
+	if current && status(v1.LimitsApplied) == v1.False && !changed(v1.LimitsApplied) && !limitsDiffer(c, o.Server) {
+		setCondition(st, now, condition(v1.LimitsApplied, v1.True, "Applied", "the limits are in force"))
 	}
 	switch {
 	case status(v1.StartPatternNotMatched) != v1.True:
 	case st.Phase == v1.Starting && begins:
-		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Starting", "another run is starting")
+		setCondition(st, now, condition(v1.StartPatternNotMatched, v1.False, "Starting", "another run is starting"))
 	case st.Phase == v1.Running:
-		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Matched", "the start pattern matched")
+		setCondition(st, now, condition(v1.StartPatternNotMatched, v1.False, "Matched", "the start pattern matched"))
 	case st.Phase != v1.Starting && st.Phase != v1.Stopping:
-		setCondition(st, now, v1.StartPatternNotMatched, v1.False, reasonExited, "the run has exited")
+		setCondition(st, now, condition(v1.StartPatternNotMatched, v1.False, reasonExited, "the run has exited"))
 	}
 	if c.Spec.PullPolicy != v1.PullAlways || status(v1.ImageCurrent) == v1.Unknown && c.Spec.Power != v1.PowerOn {
 		removeCondition(st, v1.ImageCurrent) // it is about a start that is no longer requested
@@ -60,6 +63,8 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 	if len(c.Spec.ConfigFiles) == 0 {
 		removeCondition(st, v1.ConfigFilesApplied)
 	}
+	setPending(c, o, st, now)
+	st.Machine = cmp.Or(o.Install.Machine, o.Server.Machine, st.Machine)
 	if c.Spec.Power == v1.PowerOff || st.InstallFailed {
 		st.NextRetryAt = nil // nothing is started
 	}
@@ -71,6 +76,16 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 		st.UnreadySince = nil
 	case st.UnreadySince == nil:
 		st.UnreadySince = &now
+	}
+}
+
+// setPending sets the condition Pending: a run of an older spec goes on until its next start.
+func setPending(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
+	switch {
+	case len(c.Spec.Deferred) > 0 && outdated(c, o.Server) && o.Server.Running && st.Phase.Active() && st.ObservedRun == c.Spec.RunGeneration:
+		setCondition(st, now, condition(v1.Pending, v1.True, "NextStart", strings.Join(c.Spec.Deferred, ", ")+": changed at the next start"))
+	case v1.FindCondition(st.Conditions, v1.Pending).Status == v1.True:
+		setCondition(st, now, condition(v1.Pending, v1.False, "Applied", "no field waits for a start"))
 	}
 }
 
@@ -93,13 +108,18 @@ const startingText = "the engine is starting it" // without a start pattern only
 
 // startWaits reports whether it is recorded what a start in the engine waits for.
 func startWaits(c v1.Container) bool {
-	return v1.FindCondition(c.Status.Conditions, v1.Started).Reason == v1.ReasonStartWaits ||
-		v1.FindCondition(c.Status.Conditions, v1.Installed).Reason == v1.ReasonStartWaits
+	for _, kind := range []string{v1.Started, v1.Installed} {
+		last := v1.FindCondition(c.Status.Conditions, kind)
+		if last.Reason == v1.ReasonStartWaits || last.Reason == reasonNoRoom && last.Status == v1.Unknown {
+			return true
+		}
+	}
+	return false
 }
 
 // setStarted sets the condition Started of a container that has entered a phase.
 func setStarted(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
-	set := func(status, reason, text string) { setCondition(st, now, v1.Started, status, reason, text) }
+	set := func(status, reason, text string) { setCondition(st, now, condition(v1.Started, status, reason, text)) }
 	switch st.Phase {
 	case v1.Starting:
 		text := "the start pattern has not matched yet"
@@ -128,12 +148,16 @@ func exitReason(c v1.Container, o Observed) (reason, text string) {
 		return reasonNotStarted, "the start was cancelled before it began"
 	case timedOut(c.Status):
 		return v1.ReasonStartTimedOut, v1.FindCondition(c.Status.Conditions, v1.Started).Message
-	case c.Status.Phase == v1.Stopping:
+	case stopFailed(c, o.Server):
+		return v1.ReasonKilled, stopFailedText(c)
+	case left(c, o.Server):
+		return reasonMachineLost, machineLostText
+	case c.Status.Phase == v1.Stopping && (!killRequested(c) || c.Spec.Power == v1.PowerOn):
 		return reasonStopped, "the container was stopped"
 	case c.Spec.Power != v1.PowerOn:
-		return reasonKilled, "the container was killed"
+		return v1.ReasonKilled, "the container was killed"
 	case o.Server.Interrupted:
-		return "MachineLost", "the container exited with its machine, or had to leave it"
+		return reasonMachineLost, machineLostText
 	case c.Status.BootID != o.BootID:
 		return "HostRestarted", "the container exited with its host"
 	case lost(c, o, o.Server):
@@ -141,7 +165,26 @@ func exitReason(c v1.Container, o Observed) (reason, text string) {
 	case ranOutOfMemory(c, o.Server):
 		return v1.ReasonOutOfMemory, outOfMemoryText
 	}
-	return reasonExited, fmt.Sprintf("the container exited with code %d", o.Server.ExitCode)
+	return reasonExited, o.otherMachine(fmt.Sprintf("the container exited with code %d", o.Server.ExitCode))
+}
+
+const machineLostText = "the container exited with its machine, or had to leave it"
+
+// left reports whether a run was stopped only because it had to leave its machine.
+func left(c v1.Container, server runtime.State) bool {
+	return server.Interrupted && c.Status.Phase == v1.Stopping && c.Spec.Power == v1.PowerOn &&
+		c.Status.ObservedRun == c.Spec.RunGeneration && pressure(c) == ""
+}
+
+// stopFailed reports whether a run ended because its stop took too long. The engine may round times
+// down to a second.
+func stopFailed(c v1.Container, server runtime.State) bool {
+	return c.Status.Phase == v1.Stopping && c.Status.StopSent && server.ExitCode == sigkillExitCode &&
+		server.FinishedAt.Sub(c.Status.StopRecordedAt)+time.Second >= stopLimit(c)
+}
+
+func stopFailedText(c v1.Container) string {
+	return fmt.Sprintf("did not exit within %s and was killed", stopLimit(c))
 }
 
 const outOfMemoryText = "the container ran out of memory"
@@ -157,7 +200,7 @@ func ranOutOfMemory(c v1.Container, server runtime.State) bool {
 func endedWithoutMemory(c v1.Container, server runtime.State) bool {
 	reason := v1.FindCondition(c.Status.Conditions, v1.Started).Reason
 	requested := c.Status.Phase == v1.Stopping || c.Status.Phase.Active() && c.Spec.Power != v1.PowerOn ||
-		c.Status.Phase == v1.Exit && (reason == reasonStopped || reason == reasonKilled)
+		c.Status.Phase == v1.Exit && (reason == reasonStopped || reason == v1.ReasonKilled)
 	survived := !server.OOMAt.IsZero() && !server.OOMAt.After(c.Status.OOMAt)
 	return server.OOMKilled && !requested && !survived
 }
@@ -176,21 +219,25 @@ func failing(c v1.Container) bool {
 // clearFailure records that the last step did not fail.
 func clearFailure(st *v1.ContainerStatus, now time.Time) {
 	if v1.FindCondition(st.Conditions, v1.Reconciled).Status == v1.False {
-		setCondition(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
+		setCondition(st, now, condition(v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded"))
 	}
 }
 
 func setInstalling(st *v1.ContainerStatus, now time.Time) {
-	setCondition(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is in progress")
+	setCondition(st, now, condition(v1.Installed, v1.Unknown, "Installing", "the installation is in progress"))
 }
 
 func setImagePresent(st *v1.ContainerStatus, now time.Time) {
-	setCondition(st, now, v1.ImageAvailable, v1.True, reasonPresent, "the image is available")
+	setCondition(st, now, condition(v1.ImageAvailable, v1.True, reasonPresent, "the image is available"))
 }
 
-// setCondition sets the condition of a type.
-func setCondition(st *v1.ContainerStatus, now time.Time, kind, status, reason, message string) {
-	st.Conditions = v1.SetCondition(st.Conditions, v1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, now)
+func condition(kind, status, reason, message string) v1.Condition {
+	return v1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// setCondition replaces the condition of the same type.
+func setCondition(st *v1.ContainerStatus, now time.Time, c v1.Condition) {
+	st.Conditions = v1.SetCondition(st.Conditions, c, now)
 }
 
 // removeCondition removes the condition of a type.

@@ -74,7 +74,7 @@ func outsideRows(w *world) []conditionRow {
 		{"it runs as asked", func() { w.change(on) }, installedAnd("True Running")},
 		{"the engine restarts", func() {
 			w.refuse("start", server, runtime.ErrPortTaken)
-			host.Shutdown(true)
+			host.Shutdown()
 			w.engine.Outside.Exit(server, 0)
 			host.Down()
 			host.Boot()

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/jobs"
+	"berth/store"
 )
 
 // configs records the configuration files of each start.
@@ -46,7 +48,7 @@ func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigF
 func TestConfigFilesBeforeEachStart(t *testing.T) {
 	live(t, func(w *world) {
 		k := &configs{errs: map[string]error{}}
-		w.rec.Configure = k.configure
+		w.rec.Volumes.Configure = k.configure
 		w.installed(func(s *v1.ContainerSpec) {
 			s.VolumeID = "v"
 			s.Env = map[string]string{"PORT": "25565", "SELF": "${PORT}"}
@@ -100,7 +102,7 @@ func TestConfigFilesBeforeEachStart(t *testing.T) {
 func TestStoredBombDelaysNoStart(t *testing.T) {
 	live(t, func(w *world) {
 		k := &configs{}
-		w.rec.Configure = k.configure
+		w.rec.Volumes.Configure = k.configure
 		w.installed(func(s *v1.ContainerSpec) {
 			s.VolumeID = "v"
 			s.Env = map[string]string{"A": strings.Repeat("x", 120_000)}
@@ -122,7 +124,7 @@ func TestStoredBombDelaysNoStart(t *testing.T) {
 // message is cut.
 func TestConfigFilesAreBounded(t *testing.T) {
 	live(t, func(w *world) {
-		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error) {
+		w.rec.Volumes.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error) {
 			require.Equal(t, 4, w.rec.Semaphore.Free(), "no start of another container waits for it")
 			<-ctx.Done()
 			for range files {
@@ -140,7 +142,64 @@ func TestConfigFilesAreBounded(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		c := w.want(v1.Running)
 		message := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Message
-		require.Less(t, len(message), 2100)
+		require.LessOrEqual(t, len(message), 500)
 		require.Contains(t, message, "(3 files in all)")
+	})
+}
+
+// TestJobOfADeletedContainerIsForgotten: the job ends after the record of its container is gone.
+func TestJobOfADeletedContainerIsForgotten(t *testing.T) {
+	live(t, func(w *world) {
+		held, k := make(chan struct{}), &configs{}
+		w.rec.Volumes.Configure = k.configure
+		w.installed(func(s *v1.ContainerSpec) {
+			s.VolumeID, s.ConfigFiles = "v", []v1.ConfigFile{{Path: "a", Format: "json", Set: map[string]string{"p": "1"}}}
+		})
+		k.before = func() { <-held }
+		w.change(on)
+		time.Sleep(time.Second)
+		require.Equal(t, jobs.Running, w.rec.Preparations.Get("mc").State)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+		time.Sleep(time.Minute)
+		require.True(t, w.gone())
+		close(held)
+		time.Sleep(time.Minute)
+		require.Equal(t, jobs.None, w.rec.Preparations.Get("mc").State)
+	})
+}
+
+// TestPlaceholdersFollowThePorts: env and config files have the values of the spec, also after other
+// ports; a changed limit is in force at once, and in the environment of the next start.
+func TestPlaceholdersFollowThePorts(t *testing.T) {
+	live(t, func(w *world) {
+		var configured map[string]string
+		w.rec.Volumes.Configure = func(_ context.Context, _ string, files []v1.ConfigFile, env map[string]string) []error {
+			configured = env
+			return make([]error, len(files))
+		}
+		env := func() []string { return w.engine.Outside.Spec(server).Env }
+		w.installed(func(s *v1.ContainerSpec) {
+			s.Env = map[string]string{"HOST": "${BERTH_GATEWAY}", "MEMORY": "${BERTH_MEMORY}", "PORT": "${BERTH_PORT}"}
+			s.Ports, s.Limits.Memory = []v1.Port{{IP: "127.0.0.1", Port: 1000, Protocol: "tcp"}}, 1178<<20
+			s.ConfigFiles = []v1.ConfigFile{{Path: "a", Format: "json", Set: map[string]string{"a": "${PORT}"}}}
+		})
+		w.change(on)
+		w.want(v1.Running)
+		require.Equal(t, []string{"HOST=172.18.0.1", "MEMORY=1024", "PORT=1000"}, env())
+		require.Equal(t, []string{"1000", "172.18.0.1"}, []string{configured["PORT"], configured["BERTH_GATEWAY"]})
+		before := w.engine.Outside.State(server)
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 589 << 20 })
+		time.Sleep(time.Hour)
+		require.Equal(t, before.StartedAt, w.engine.Outside.State(server).StartedAt)
+		require.Equal(t, "MEMORY=1024", env()[1])
+		w.change(on)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, "MEMORY=512", env()[1])
+		w.change(func(s *v1.ContainerSpec) { on(s); s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 2000, Protocol: "tcp"}} })
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, "PORT=2000", env()[2])
+		require.Equal(t, "2000", configured["PORT"])
 	})
 }

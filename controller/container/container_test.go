@@ -2,6 +2,7 @@ package container_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,6 +182,10 @@ func TestStopTimeoutEndsInKill(t *testing.T) {
 		w.want(v1.Exit)
 		require.Equal(t, 1, w.count("kill", server))
 		require.Equal(t, 1, w.count("signal", server))
+		c := w.get()
+		require.Equal(t, "did not exit within 20s and was killed", c.Status.Message)
+		started := v1.FindCondition(c.Status.Conditions, v1.Started)
+		require.Equal(t, []string{v1.ReasonKilled, c.Status.Message}, []string{started.Reason, started.Message})
 	})
 }
 
@@ -207,7 +212,9 @@ func TestKillOverridesStop(t *testing.T) {
 		w.change(off)
 		w.want(v1.Stopping)
 		w.change(kill)
-		w.want(v1.Exit)
+		c := w.want(v1.Exit)
+		require.Equal(t, v1.ReasonKilled, v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
+		require.Empty(t, c.Status.Message, "nothing has failed")
 	})
 }
 
@@ -234,6 +241,31 @@ func TestDelete(t *testing.T) {
 		require.True(t, w.gone())
 		require.Empty(t, w.engine.Outside.State(server).ContainerID)
 		require.Equal(t, "deleting", w.phases()[len(w.phases())-1])
+	})
+}
+
+// TestMadeAgainKeepsItsListeners: a container that was made again as soon as the one before was purged has listeners,
+// whom the second forgetting of the console would end. Rounds go on until one is made that early.
+func TestMadeAgainKeepsItsListeners(t *testing.T) {
+	live(t, func(w *world) {
+		var forgotten atomic.Int32
+		w.console.forgot = func() { forgotten.Add(1) }
+		for range 1000 {
+			w.installed(nil)
+			forgotten.Store(0)
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+			spec := v1.ContainerSpec{Image: "i", VolumeID: "v", Power: v1.PowerOff}
+			for w.store.Update(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", spec) }) != nil {
+			}
+			synctest.Wait()
+			early := forgotten.Load() == 1
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+			require.True(t, w.gone())
+			if early {
+				return
+			}
+		}
+		t.Fatal("each console was forgotten twice")
 	})
 }
 
@@ -276,10 +308,7 @@ func TestConsoleForgottenBeforeAndAfterPurge(t *testing.T) {
 		w.installed(nil)
 		var left []int
 		w.console.forgot = func() {
-			require.NoError(t, w.store.View(func(tx *store.Tx) error {
-				left = append(left, len(store.Containers.IDs(tx)))
-				return nil
-			}))
+			left = append(left, len(store.Containers.IDs(w.store.Read())))
 		}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
 		require.True(t, w.gone())

@@ -48,6 +48,7 @@ func converge(t *testing.T, seed uint64) {
 		}
 		w.engine.Outside.Exit(n, code)
 	}
+	go w.rec.Preparations.Run(t.Context())
 	w.create(nil)
 	for range 150 {
 		w.disturb(rng, exit)
@@ -135,9 +136,7 @@ func (w *world) checkHistory(seed uint64) {
 		require.Contains(w.t, before[p], " "+last+" ", "seed %d: %s after %q", seed, p, last)
 		last = p
 	}
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		c, err := store.Containers.Get(tx, "mc")
-		require.Equal(w.t, last, string(c.Status.Phase))
-		return err
-	}))
+	c, err := store.Containers.Get(w.store.Read(), "mc")
+	require.Equal(w.t, last, string(c.Status.Phase))
+	require.NoError(w.t, err)
 }

@@ -49,7 +49,7 @@ func TestDeadlineEndsWithInstaller(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.NotNil(t, v1.Deadline(w.want(v1.Installing)))
 		w.refuse("kill", installer, runtime.ErrUnavailable)
-		require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+		require.NoError(t, intent.DeleteContainer(w.store, "mc"))
 		require.Nil(t, v1.Deadline(w.want(v1.Deleting)))
 	})
 }

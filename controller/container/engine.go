@@ -15,8 +15,11 @@ import (
 // mean that a container is absent, except runtime.ErrNotFound.
 type Engine interface {
 	Instance(ctx context.Context) (string, error) // over a new connection
+	Gateway(ctx context.Context) (string, error)
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
+	List(ctx context.Context) ([]runtime.Found, error)
 	ImageID(ctx context.Context, ref string) (string, error)
+	Foreign(ctx context.Context, imageID string) (string, error)
 	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
 
 	Account(ctx context.Context, n runtime.Name) (runtime.Account, error)
@@ -86,6 +89,10 @@ func (r *Reconciler) Watch(listed func()) controller.Source {
 // the starts of other containers: without a free permit the id is queued and its
 // worker moves on. Source names the id when a permit is free for it. Starts come
 // first: one does not wait behind many containers that are being created.
+//
+// It is no jobs.Jobs, because the worker that has a permit takes the step itself: there
+// is no job to begin, cancel and forget. A place here lasts until the container leaves it, and
+// no start takes turns, so that one queue for both would have each rule twice.
 type Semaphore struct {
 	mu     sync.Mutex
 	free   int

@@ -14,6 +14,9 @@ func (t *task) recordStopping() error {
 	return t.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 		st.Phase, st.StopRecordedAt, st.StopSent = v1.Stopping, now, false
+		if t.o.Server.Leaving && t.c.Spec.Power == v1.PowerOn {
+			st.Message = "the container has to leave its machine: it is stopped, and starts again"
+		}
 	})
 }
 
@@ -22,13 +25,10 @@ func (t *task) recordStopping() error {
 // with the first attempt that the engine answers, so that a refused signal does
 // not keep a run for ever.
 func (t *task) sendStop(ctx context.Context) error {
-	err, signal := errors.New("no command"), stopSignal(t.c.Spec, t.o.Server)
-	switch t.c.Spec.Stop.Command {
-	case "":
-	case "^C": // the form of eggs
-		signal = "SIGINT"
-	default:
-		err = t.Console.Input(ctx, t.c.Meta.ID, []byte(t.c.Spec.Stop.Command))
+	input, signal := stopOf(t.c.Spec, t.o.Server)
+	err := errors.New("no command")
+	if input != "" {
+		err = t.Console.Input(ctx, t.c.Meta.ID, []byte(input))
 	}
 	if err != nil {
 		err = t.Engine.Signal(ctx, t.serverName(), signal)
@@ -54,6 +54,7 @@ func (t *task) recordExit() error {
 	err := t.record(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping
 		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
+		st.Totals.Exits++
 		switch {
 		case timedOut(t.c.Status):
 			t.setExit(st)
@@ -69,7 +70,7 @@ func (t *task) recordExit() error {
 			st.NextRetryAt = &now
 		case stopped && pressure(t.c) == v1.ReasonRootOverLimit:
 			t.nextCrash(st, now)
-		case stopped && !timedOut(t.c.Status): // by berth, for disk space or a new spec: the next run follows at once
+		case stopped && !timedOut(t.c.Status) && !left(t.c, t.o.Server): // by berth, for disk space or a new spec: the next run follows at once
 			st.NextRetryAt = &now
 		default:
 			t.retry(st, now)
@@ -89,7 +90,7 @@ func (t *task) recordOOM() error {
 	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
 		t.setExit(st)
 		if v1.FindCondition(st.Conditions, v1.Started).Reason == reasonExited {
-			setCondition(st, now, v1.Started, v1.False, v1.ReasonOutOfMemory, outOfMemoryText)
+			setCondition(st, now, condition(v1.Started, v1.False, v1.ReasonOutOfMemory, outOfMemoryText))
 		}
 	}, t.exitMessage()...)
 }
@@ -114,8 +115,15 @@ func (t *task) setExit(st *v1.ContainerStatus) {
 }
 
 func (t *task) exitMessage() []message {
-	if ranOutOfMemory(t.c, t.o.Server) && !vanished(t.c, t.o.Server) {
+	switch {
+	case vanished(t.c, t.o.Server):
+	case stopFailed(t.c, t.o.Server):
+		return []message{{v1.ReasonKilled, stopFailedText(t.c)}}
+	case ranOutOfMemory(t.c, t.o.Server):
 		return []message{{text: outOfMemoryText}}
+	}
+	if _, text := exitReason(t.c, t.o); t.o.Foreign != "" {
+		return []message{{text: text}}
 	}
 	return nil
 }
@@ -125,6 +133,11 @@ func (t *task) exitMessage() []message {
 // exit by itself: the next one begins at once. A run whose start timed out counts as
 // a crash, whatever its exit code.
 func (t *task) retry(st *v1.ContainerStatus, now time.Time) {
+	ran := t.o.Server.FinishedAt.Sub(t.o.Server.StartedAt)
+	if t.o.Server.Interrupted && st.RestartCount > 0 && ran < t.Crash.ResetAfter {
+		t.nextCrash(st, now) // a machine under pressure evicts again what begins there again
+		return
+	}
 	if vanished(t.c, t.o.Server) || lost(t.c, t.o, t.o.Server) {
 		st.NextRetryAt = &now
 		return
@@ -138,7 +151,6 @@ func (t *task) retry(st *v1.ContainerStatus, now time.Time) {
 		st.NextRetryAt = nil
 		return
 	}
-	ran := t.o.Server.FinishedAt.Sub(t.o.Server.StartedAt)
 	if ran >= t.Crash.ResetAfter && !timedOut(t.c.Status) {
 		st.Crashes = 0
 	}

@@ -2,6 +2,8 @@ package container_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	"berth/controller"
 	"berth/controller/container"
 	"berth/runtime"
+	"berth/store"
 )
 
 var errRefused = errors.New("refused")
@@ -65,8 +68,9 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 		{"create", "CreateServerFailed", "removed", server, func(w *world) { w.engine.Outside.Vanish(server) }},
 		{"kill", "KillServerFailed", "started", server, func(w *world) {
 			w.change(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(time.Second) })
-			require.NoError(w.t, w.engine.Outside.StartOutside(server))
+			w.want(v1.Exit)
 			w.engine.Outside.Deafen(server)
+			require.NoError(w.t, w.engine.Outside.StartOutside(server))
 		}},
 	} {
 		t.Run(tc.op+" "+tc.drift, func(t *testing.T) {
@@ -155,5 +159,74 @@ func TestFailingOrphanIsCounted(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.Greater(t, count(`berth_step_failures_total{step="remove orphan"}`), 3.0)
 		require.Zero(t, count(`berth_drift_repaired_total{kind="orphan"}`))
+	})
+}
+
+// TestFailedStepKeepsTheBackoff: a step that fails while a crashed server waits does not shorten the wait.
+func TestFailedStepKeepsTheBackoff(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		due := time.Now()
+		for time.Until(due) < 4*time.Minute { // each crash doubles the backoff
+			time.Sleep(time.Until(due) + time.Second)
+			w.want(v1.Running)
+			w.engine.Outside.Exit(server, 1)
+			due = *w.want(v1.Exit).Status.NextRetryAt
+		}
+		w.refuse("remove", server, errRefused)
+		w.change(func(s *v1.ContainerSpec) { s.TTY = new(!*v1.WithDefaults(*s).TTY) })
+		time.Sleep(time.Second)
+		c := w.want(v1.Exit)
+		require.Equal(t, errRefused.Error(), c.Status.Message)
+		require.Equal(t, due, *c.Status.NextRetryAt)
+	})
+}
+
+// TestHostFaultIsNotTheCommands: what prevents every start has a reason of its own, and is a condition of
+// the node and one event, until a container starts.
+func TestHostFaultIsNotTheCommands(t *testing.T) {
+	live(t, func(w *world) {
+		node := func() (c v1.Condition) {
+			list, err := store.NodeConditions(w.store.Read())
+			c = v1.FindCondition(list, v1.ContainersStart)
+			require.NoError(t, err)
+			return c
+		}
+		w.installed(nil)
+		fault := &runtime.CallError{Call: "start", Object: "mc", Err: fmt.Errorf("%w: exec: docker-init", runtime.ErrHost)}
+		agree := w.refuse("start", server, fault)
+		w.change(on)
+		time.Sleep(10 * time.Minute)
+		c := w.want(v1.Exit)
+		require.Equal(t, v1.ReasonHostFault, v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
+		require.Nil(t, c.Status.ExitCode)
+		require.Equal(t, []string{v1.False, v1.ReasonHostFault}, []string{node().Status, node().Reason})
+		once := slices.DeleteFunc(w.events(v1.EventMessage), func(text string) bool { return !strings.HasPrefix(text, "no container starts: ") })
+		require.Len(t, once, 1)
+		agree()
+		time.Sleep(10 * time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, v1.True, node().Status)
+	})
+	live(t, func(w *world) { // it may fail before there is a step, which needs the address of the host
+		w.refuse("gateway", runtime.Name{}, fmt.Errorf("%w: no address pool", runtime.ErrHost))
+		w.create(func(s *v1.ContainerSpec) { s.Env = map[string]string{"HOST": "${BERTH_GATEWAY}"} })
+		time.Sleep(time.Minute)
+		once := slices.DeleteFunc(w.events(v1.EventMessage), func(text string) bool { return !strings.HasPrefix(text, "no container starts: ") })
+		require.Len(t, once, 1)
+	})
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.refuse("probe", server, fmt.Errorf("%w: no keeper", runtime.ErrHost))
+		w.change(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
+		time.Sleep(time.Minute)
+		require.NotEmpty(t, slices.DeleteFunc(w.events(v1.EventMessage), func(text string) bool { return !strings.HasPrefix(text, "no container starts: ") }))
+	})
+	live(t, func(w *world) {
+		w.refuse("create", installer, fmt.Errorf("%w: no address pool", runtime.ErrHost))
+		w.create(nil)
+		time.Sleep(time.Minute)
+		require.Equal(t, v1.ReasonHostFault, v1.FindCondition(w.want(v1.Installing).Status.Conditions, v1.Reconciled).Reason)
 	})
 }

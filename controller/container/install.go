@@ -127,8 +127,8 @@ func (t *task) createInstaller(ctx context.Context) (controller.Result, error) {
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	if _, err = t.createMounted(ctx, installerSpec(t.c, t.Volume(t.c.Spec.VolumeID))); err != nil {
-		return t.refused(err, installImage(t.c.Spec))
+	if _, err = t.createMounted(ctx, installerSpec(t.c, t.Volumes.Path(t.c.Spec.VolumeID))); err != nil {
+		return t.refused(ctx, err, installImage(t.c.Spec))
 	}
 	return controller.Result{}, nil
 }
@@ -142,14 +142,19 @@ func (t *task) startInstaller(ctx context.Context) (controller.Result, error) {
 	if err != nil {
 		return controller.Result{}, err
 	}
+	if err = t.recordPrepared(); err != nil {
+		return controller.Result{}, err
+	}
 	err = t.startMounted(ctx, t.installerName())
 	switch {
+	case err == nil:
+		t.Preparations.Forget(t.c.Meta.ID)
 	case errors.Is(err, runtime.ErrStarting):
 		return waitFor(startPoll), t.recordWait(v1.Installed, err)
 	case errors.Is(err, runtime.ErrMountRefused):
 		err = t.refuseMount(err)
 	case errors.Is(err, runtime.ErrMountMissing): // or the mounts have changed since it was created
-		err = t.Engine.Remove(ctx, t.installerName())
+		err = errors.Join(err, t.Engine.Remove(ctx, t.installerName()))
 	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):
 		err = t.failInstall("CannotStart", err.Error())
 	}
@@ -197,7 +202,7 @@ func (t *task) recordInstallFailure() error {
 	case in.OOMKilled:
 		return t.failInstall(v1.ReasonOutOfMemory, "the installation ran out of memory")
 	}
-	return t.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))
+	return t.failInstall("ExitCode", t.o.otherMachine(fmt.Sprintf("the install script ended with exit code %d", in.ExitCode)))
 }
 
 func (t *task) setInstalled(st *v1.ContainerStatus, now time.Time) {
@@ -205,7 +210,7 @@ func (t *task) setInstalled(st *v1.ContainerStatus, now time.Time) {
 	st.InstallID, st.ContainerID = t.o.Install.ContainerID, t.o.Server.ContainerID
 	st.StartedAt, st.FinishedAt = nil, nil
 	setImagePresent(st, now)
-	setCondition(st, now, v1.Installed, v1.True, "Done", "the installation ended with exit code 0")
+	setCondition(st, now, condition(v1.Installed, v1.True, "Done", "the installation ended with exit code 0"))
 }
 
 // failInstall records that an installation failed for good. Only a reinstall
@@ -223,7 +228,7 @@ func (t *task) setFailed(st *v1.ContainerStatus, now time.Time, reason, text str
 		code := t.o.Install.ExitCode
 		st.ExitCode, st.OOMKilled = &code, t.o.Install.OOMKilled
 	}
-	setCondition(st, now, v1.Installed, v1.False, reason, text)
+	setCondition(st, now, condition(v1.Installed, v1.False, reason, text))
 }
 
 // recordInstallSlow records that an installer has run for long.
@@ -231,7 +236,7 @@ func (t *task) recordInstallSlow() error {
 	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of berth if that is later",
 		clock(t.o.Install.StartedAt), t.c.Spec.InstallLimit())
 	return t.report(v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)
+		setCondition(st, now, condition(v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text))
 	})
 }
 

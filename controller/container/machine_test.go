@@ -2,6 +2,7 @@ package container_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	v1 "berth/api/v1"
 	. "berth/controller/container"
 	"berth/runtime"
+	"berth/runtime/fake"
 	"berth/store"
 )
 
@@ -124,7 +126,7 @@ func TestNoRoomForInstaller(t *testing.T) {
 func TestPlanLongStart(t *testing.T) {
 	starts := func(o *Observed) { fresh(o); o.Server.Starting = true }
 	check(t, []row{
-		{"it goes on", nil, is(v1.Starting), starts, StartServer},
+		{"it goes on", nil, is(v1.Starting), starts, RecordStart},
 		{"it is not wanted", off, is(v1.Starting), starts, KillServer},
 		{"it was not recorded", off, is(v1.Exit), starts, KillServer},
 		{"it has begun", nil, startingWith(v1.Condition{Type: v1.Started, Status: v1.Unknown, Reason: "StartWaits"}), nil, RecordBegun},
@@ -168,6 +170,21 @@ func TestMachineIsCutOff(t *testing.T) {
 		require.Equal(t, before.Status.ContainerID, c.Status.ContainerID)
 		require.Zero(t, c.Status.RestartCount)
 		require.Len(t, w.engine.Outside.Ops(), ops)
+	})
+}
+
+// TestMachineIsNamed: a container has the machine that it runs on, or ran on last.
+func TestMachineIsNamed(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		require.Empty(t, w.get().Status.Machine)
+		for _, machine := range []string{"n2", "n3"} {
+			w.engine.Outside.Place(server, machine)
+			w.change(on)
+			require.Equal(t, machine, w.want(v1.Running).Status.Machine)
+			w.change(kill)
+			require.Equal(t, machine, w.want(v1.Exit).Status.Machine)
+		}
 	})
 }
 
@@ -247,6 +264,124 @@ func TestRunEndsWithItsMachine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEvicted: a run that has to leave its machine is asked to exit as each stop asks, and the next one begins at
+// once, unless it is evicted again.
+func TestEvicted(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) {
+			s.RestartPolicy.Mode, s.Stop.Command = v1.RestartNever, "stop\n"
+		})
+		w.engine.OnInput = func(n runtime.Name, b []byte) {
+			require.Equal(t, "stop\n", string(b))
+			c, err := store.Containers.Get(w.store.Read(), "mc")
+			require.NoError(t, err)
+			require.Equal(t, v1.Stopping, c.Status.Phase)
+			require.True(t, c.Spec.Power == v1.PowerOff || strings.Contains(c.Status.Message, "has to leave its machine"))
+			go w.engine.Outside.Exit(n, 0)
+		}
+		w.change(on)
+		first := w.want(v1.Running)
+		w.engine.Outside.Evict(server)
+		time.Sleep(3 * time.Second)
+		c := w.want(v1.Running)
+		require.Equal(t, 1, w.count("input", server))
+		require.True(t, c.Status.StartedAt.After(*first.Status.StartedAt))
+		require.Equal(t, cause{v1.Stopping, "MachineLost", 0}, causes(w)["exit"])
+		require.Zero(t, c.Status.Totals.Crashes)
+		require.Equal(t, 1, c.Status.RestartCount)
+
+		w.engine.Outside.Evict(server)
+		time.Sleep(3 * time.Second)
+		c = w.want(v1.Exit)
+		require.NotNil(t, c.Status.NextRetryAt)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+
+		w.engine.Outside.Evict(server)
+		w.change(off)
+		time.Sleep(time.Minute)
+		w.want(v1.Exit)
+	})
+}
+
+// TestEvictedAgainAndAgain: a machine under pressure evicts what begins there again, so the runs back off.
+func TestEvictedAgainAndAgain(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		for range 20 {
+			if w.get().Status.Phase == v1.Running {
+				w.engine.Outside.Interrupt(server)
+			}
+			time.Sleep(time.Minute)
+		}
+		require.Less(t, w.count("start", server), 10)
+		time.Sleep(6 * time.Minute)
+		w.want(v1.Running)
+	})
+}
+
+// TestWaitsForRoom: the engine goes on by itself once a machine has room, and the reason is reported meanwhile.
+func TestWaitsForRoom(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.engine.Outside.HoldStart(server)
+		release := w.refuse("start", server, fmt.Errorf("%w: %w: 2 Insufficient memory", runtime.ErrStarting, runtime.ErrNoRoom))
+		w.change(on)
+		time.Sleep(time.Hour)
+		c := w.want(v1.Starting)
+		require.Equal(t, v1.Unknown+" NoRoom", w.condition(v1.Started).Status+" "+w.condition(v1.Started).Reason)
+		require.Contains(t, c.Status.Message, "2 Insufficient memory")
+		require.Zero(t, c.Status.Totals)
+		release()
+		w.engine.Outside.ReleaseStart(server)
+		time.Sleep(3 * time.Second)
+		w.want(v1.Running)
+		require.Equal(t, "Running", w.condition(v1.Started).Reason)
+	})
+}
+
+// TestLimitsWithoutRoom: what the machine of a run cannot give holds for the next one.
+func TestLimitsWithoutRoom(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 })
+		w.change(on)
+		w.want(v1.Running)
+		release := w.refuse("update", server, runtime.ErrNoRoom)
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 2 << 30 })
+		time.Sleep(time.Hour)
+		require.Equal(t, "False Refused", w.condition(v1.LimitsApplied).Status+" "+w.condition(v1.LimitsApplied).Reason)
+		require.Contains(t, w.condition(v1.LimitsApplied).Message, "no machine has room")
+		require.Equal(t, 1, w.count("update", server))
+		release()
+		w.change(off)
+		w.want(v1.Exit)
+		require.Equal(t, int64(2<<30), w.engine.Outside.State(server).Live.Memory)
+		require.Equal(t, v1.True, w.condition(v1.LimitsApplied).Status)
+	})
+}
+
+// TestImageThatTheRegistryHasRemoved: a machine does not find the digest that the tag named. The tag is
+// resolved again, and the container made from what it names now.
+func TestImageThatTheRegistryHasRemoved(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		before := w.engine.Outside.State(server)
+		fake.PushImage(w.engine.Outside, "i")
+		release := w.refuse("start", server, fmt.Errorf("%w: i@sha256:1", runtime.ErrImageNotFound))
+		w.change(on)
+		enough := time.Now().Add(time.Minute)
+		for w.engine.Outside.State(server).ContainerID == before.ContainerID && time.Now().Before(enough) {
+			time.Sleep(time.Second)
+		}
+		release()
+		time.Sleep(time.Minute)
+		c := w.want(v1.Running)
+		require.NotEqual(t, before.ImageID, w.engine.Outside.State(server).ImageID)
+		require.Zero(t, c.Status.RestartCount)
+	})
 }
 
 // TestStopBeforeMachineIsLost: a run that was asked to end is not started again.

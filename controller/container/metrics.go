@@ -65,17 +65,8 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	var all []v1.Container
-	err := c.store.View(func(tx *store.Tx) error {
-		all = store.Containers.List(tx)
-		return nil
-	})
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(c.containers, err)
-		return
-	}
 	count := map[v1.Phase]int{}
-	for _, o := range all {
+	for _, o := range store.Containers.List(c.store.Read()) {
 		if o.Status.Phase == "" {
 			o.Status.Phase = v1.Installing
 		}

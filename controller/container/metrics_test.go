@@ -89,20 +89,18 @@ type cause struct {
 func causes(w *world) map[string]cause {
 	w.t.Helper()
 	got := map[string]cause{}
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		list, err := store.ReadEvents(tx, 0, 100)
-		for _, e := range list {
-			if e.Event != v1.EventState {
-				continue
-			}
-			c := cause{e.From, e.Reason, -1}
-			if e.ExitCode != nil {
-				c.code = *e.ExitCode
-			}
-			got[e.Data] = c
+	list, err := store.ReadEvents(w.store.Read(), 0, 100)
+	for _, e := range list {
+		if e.Event != v1.EventState {
+			continue
 		}
-		return err
-	}))
+		c := cause{e.From, e.Reason, -1}
+		if e.ExitCode != nil {
+			c.code = *e.ExitCode
+		}
+		got[e.Data] = c
+	}
+	require.NoError(w.t, err)
 	return got
 }
 
@@ -144,7 +142,7 @@ func TestExitOfEngineOrHost(t *testing.T) {
 				w.change(on)
 				stop()
 				host := w.engine.Outside.Host()
-				host.Shutdown(true)
+				host.Shutdown()
 				w.engine.Outside.Exit(server, 0)
 				host.Down()
 				host.Boot()

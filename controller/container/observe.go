@@ -38,9 +38,16 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 			return nil, err
 		}
 	}
+	if c.Spec.NamesGateway() && !c.Meta.Deleted {
+		if o.Gateway, err = r.Engine.Gateway(ctx); err != nil {
+			t.recordHost(err)
+			return nil, err
+		}
+	}
 	t.observeEngine(ctx)
+	t.observePlatform(ctx)
 	o.Now = r.Now() // after the calls of the engine: the timers are read at the same time
-	_, o.Configured = t.configured()
+	_, o.Prepared = t.preparation()
 	t.observeTimers()
 	t.followConsole()
 	t.observePressure(volume)
@@ -50,24 +57,24 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 // load reads the container, its volume, and whether the volume is being restored or has lost
 // its directory. A volume without a record is zero: the engine refuses its directory.
 func (t *task) load(id string) (volume v1.Volume, err error) {
-	err = t.Store.View(func(tx *store.Tx) (err error) {
-		if t.c, err = store.Containers.Get(tx, id); err != nil {
-			return err
-		}
-		volume, err = store.Volumes.Get(tx, t.c.Spec.VolumeID)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		t.o.Restoring, t.o.VolumeMissing = store.Restoring(tx, t.c.Spec.VolumeID) != "", lostVolume(t.c, volume.Status)
-		return err
-	})
+	tx := t.Store.Read()
+	if t.c, err = store.Containers.Get(tx, id); err != nil {
+		return volume, err
+	}
+	volume, err = store.Volumes.Get(tx, t.c.Spec.VolumeID)
+	if errors.Is(err, store.ErrNotFound) {
+		return volume, nil
+	}
+	mounted := t.c.Status.ServerVolume // another than that of the spec while its change waits for a start
+	t.o.Restoring = store.Restoring(tx, t.c.Spec.VolumeID) != "" || mounted != "" && store.Restoring(tx, mounted) != ""
+	t.o.VolumeMissing = lostVolume(t.c, volume.Status)
 	return volume, err
 }
 
 // reach observes whether the machine of a container answers. One that does not is no error.
 func (t *task) reach(s runtime.State, err error) (runtime.State, error) {
 	if errors.Is(err, runtime.ErrLost) {
-		t.o.Unreachable, err = causeOf(err)+": the container may run on, and is started elsewhere once its machine is declared to be off", nil
+		t.o.Unreachable, err = v1.ClippedText(causeOf(err), maxCause)+": the container may run on, and is started elsewhere once its machine is declared to be off", nil
 	}
 	return s, err
 }
@@ -95,7 +102,7 @@ func imageRecorded(c v1.Container) bool {
 // the host.
 func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, error) {
 	images := []string{s.Image}
-	if s.Script() != "" && installImage(s) != s.Image {
+	if s.Installs() && installImage(s) != s.Image {
 		images = append(images, installImage(s))
 	}
 	for _, image := range images {
@@ -121,6 +128,30 @@ func (t *task) observeEngine(ctx context.Context) {
 	t.o.Engine, t.o.Confirmed = instance, true
 }
 
+// atOnce is how long a program runs that fails at once.
+const atOnce = 10 * time.Second
+
+// observePlatform observes whether the image of a run that failed at once is for another
+// machine. An error hides that only.
+func (t *task) observePlatform(ctx context.Context) {
+	run, unrecorded := t.o.Server, t.c.Status.Phase.Active()
+	if t.installs() {
+		run, unrecorded = t.o.Install, t.c.Status.Phase == v1.Installing
+	}
+	if !unrecorded || run.Running || run.StartedAt.IsZero() || run.ExitCode == 0 || run.FinishedAt.Sub(run.StartedAt) > atOnce {
+		return
+	}
+	t.o.Foreign, _ = t.Engine.Foreign(ctx, run.ImageID)
+}
+
+// otherMachine completes a text about an exit.
+func (o Observed) otherMachine(text string) string {
+	if o.Foreign == "" {
+		return text
+	}
+	return text + ": its image is for " + o.Foreign
+}
+
 // followConsole keeps the consoles of running containers followed, and observes
 // whether the start pattern matched and whether the output was read completely.
 func (t *task) followConsole() {
@@ -143,13 +174,13 @@ func (t *task) followConsole() {
 func (t *task) serverTarget() runtime.Target {
 	s := t.o.Server
 	return runtime.Target{ID: t.c.Meta.ID, Role: runtime.Server, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
-		Ended: !s.Running, TTY: s.TTY, Pattern: t.c.Spec.StartPattern, From: t.c.Status.StartRecordedAt}
+		Ended: !s.Running, TTY: s.TTY, OwnLog: s.OwnLog, Pattern: t.c.Spec.StartPattern, From: t.c.Status.StartRecordedAt}
 }
 
 func (t *task) installerTarget() runtime.Target {
 	s := t.o.Install
 	return runtime.Target{ID: t.c.Meta.ID, Role: runtime.Install, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
-		Ended: !s.Running, TTY: s.TTY}
+		Ended: !s.Running, TTY: s.TTY, OwnLog: s.OwnLog}
 }
 
 // timers measure the starts, stops, installations and disk pressure of containers by the

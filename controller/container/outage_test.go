@@ -23,7 +23,11 @@ func TestGracefulEngineRestart(t *testing.T) {
 					w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
 					w.change(on)
 					time.Sleep(time.Hour)
-					host.Shutdown(answers)
+					if answers {
+						host.Shutdown()
+					} else {
+						host.ShutdownSilently()
+					}
 					time.Sleep(9 * time.Second) // its stop timeout is nearly over when it exits
 					w.engine.Outside.Exit(server, code)
 					synctest.Wait()
@@ -52,7 +56,7 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 		w.change(on)
 		stop()
 		host := w.engine.Outside.Host()
-		host.Shutdown(true)
+		host.Shutdown()
 		w.engine.Outside.Exit(server, 0)
 		host.Down()
 		time.Sleep(time.Minute)
@@ -70,7 +74,7 @@ func TestInstallDuringGracefulRestart(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
 		host := w.engine.Outside.Host()
-		host.Shutdown(true)
+		host.Shutdown()
 		w.engine.Outside.Exit(installer, 0)
 		time.Sleep(10 * time.Second)
 		w.want(v1.Installing)
@@ -92,7 +96,7 @@ func TestStopFromOutsideIsExit(t *testing.T) {
 		w.change(on)
 		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Exit)
-		w.engine.Outside.Host().Shutdown(true)
+		w.engine.Outside.Host().Shutdown()
 		w.engine.Outside.Host().Down()
 		time.Sleep(time.Minute)
 		w.engine.Outside.Host().Boot()

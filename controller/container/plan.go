@@ -1,6 +1,7 @@
 package container
 
 import (
+	"strings"
 	"time"
 
 	v1 "berth/api/v1"
@@ -9,23 +10,26 @@ import (
 
 // Observed is the observed state of one container on the host.
 type Observed struct {
-	Now            time.Time
-	BootID         string        // of the host; changes when it boots
-	Engine         string        // the engine's instance; changes when the engine restarts; empty: unknown
-	Confirmed      bool          // the engine accepted a new connection after it reported an exit: it was not shutting down
-	Server         runtime.State // zero: no container
-	Install        runtime.State // zero: no container, or not observed, as no installation or deletion needs it
-	Unreachable    string        // why the machine that it runs on cannot be reached, so that the states are the last known ones; empty: it can
-	Missing        string        // an image that is not on the host; observed only before an installation
-	Configured     bool          // the config files of the recorded start are applied
-	Matched        bool          // the console matched the start pattern in this run
-	OutputComplete bool          // the output of an exited run was read; observed only before its exit is recorded
-	OverLimit      string        // reason of the disk pressure; empty: none
-	Unmeasured     string        // why something that was not measured counts as over its limit; empty: it was measured
-	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
-	VolumeMissing  bool          // the directory of the volume is missing on the host
-	Restoring      bool          // the volume is being restored: no run begins, and one that runs is stopped
-	Runaway        bool          // the files outside the volume grow too fast for a graceful stop
+	Now       time.Time
+	BootID    string        // of the host; changes when it boots
+	Engine    string        // the engine's instance; changes when the engine restarts; empty: unknown
+	Confirmed bool          // the engine accepted a new connection after it reported an exit: it was not shutting down
+	Server    runtime.State // zero: no container
+	Install   runtime.State // zero: no container, or not observed, as no installation or deletion needs it
+	// why the machine that it runs on cannot be reached, so that the states are the last known ones; empty: it can
+	Unreachable    string
+	Missing        string // an image that is not on the host; observed only before an installation
+	Gateway        string // the address of the host as the container sees it; observed only if the spec names it
+	Foreign        string // the platforms of the image of a run that failed at once, if it is for another machine
+	Prepared       bool   // the volume is ready for the next start
+	Matched        bool   // the console matched the start pattern in this run
+	OutputComplete bool   // the output of an exited run was read; observed only before its exit is recorded
+	OverLimit      string // reason of the disk pressure; empty: none
+	Unmeasured     string // why something that was not measured counts as over its limit; empty: it was measured
+	FreedByRemoval bool   // there would be no disk pressure without the files outside the volume
+	VolumeMissing  bool   // the directory of the volume is missing on the host
+	Restoring      bool   // the volume is being restored: no run begins, and one that runs is stopped
+	Runaway        bool   // the files outside the volume grow too fast for a graceful stop
 
 	Warn        Warnings
 	StartFor    time.Duration // since the starting run was first observed
@@ -103,7 +107,7 @@ func planInstall(c v1.Container, o Observed) Step {
 		return planInstaller(c, o)
 	case o.Missing != "":
 		return PullImage
-	case c.Spec.Script() == "":
+	case !c.Spec.Installs():
 		return finishInstall(c, o)
 	}
 	return CreateInstaller
@@ -113,11 +117,14 @@ func planInstall(c v1.Container, o Observed) Step {
 // exists.
 func planInstaller(c v1.Container, o Observed) Step {
 	switch {
+	case o.Install.StartedAt.IsZero() && !o.Prepared:
+		return PrepareVolume
 	case o.Install.StartedAt.IsZero():
 		return StartInstaller
 	case !o.Install.Running && !o.Confirmed:
 		return AwaitEngine.until(o.Now.Add(engineWait))
-	case !o.Install.Running && lost(c, o, o.Install): // then its exit code, even 0, is no result: an engine that shuts down stops its containers
+	// then its exit code, even 0, is no result: an engine that shuts down stops its containers
+	case !o.Install.Running && lost(c, o, o.Install):
 		return RemoveInstaller // and begin anew
 	case !o.Install.Running && o.Install.ExitCode == 0:
 		return finishInstall(c, o)
@@ -187,7 +194,7 @@ func planOff(c v1.Container, o Observed) Step {
 	case c.Status.InstallFailed:
 		return Rest
 	}
-	return prepare(c, o, Rest)
+	return withServer(c, o, Rest)
 }
 
 func planOn(c v1.Container, o Observed) Step {
@@ -197,26 +204,28 @@ func planOn(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
-		return prepare(c, o, StartServer) // recorded, and has not happened
+		return withServer(c, o, StartServer) // recorded, and has not happened
 	case c.Status.Phase.Active() && causeMatters(c, o) && !o.Confirmed:
 		return AwaitEngine.until(o.Now.Add(engineWait))
+	case c.Status.Phase.Active() && oomMayFollow(c, o):
+		return AwaitCause.until(o.Server.FinishedAt.Add(causeWait))
 	case c.Status.Phase.Active():
 		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.ObservedRun != c.Spec.RunGeneration:
-		return prepare(c, o, StartServer)
+		return withServer(c, o, StartServer)
 	case c.Status.NextRetryAt == nil:
-		return prepare(c, o, Rest) // it exited, and the policy allows no restart
+		return withServer(c, o, Rest) // it exited, and the policy allows no restart
 	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server) && !clockWentBack(c, o):
-		return prepare(c, o, AwaitRetry.until(*c.Status.NextRetryAt))
+		return withServer(c, o, AwaitRetry.until(*c.Status.NextRetryAt))
 	}
-	return prepare(c, o, StartServer)
+	return withServer(c, o, StartServer)
 }
 
 // shouldStop reports whether the running container must stop although a run is
-// requested: it is an older run, its stop began under disk pressure, or it was
+// requested: it is an older run, its stop began under disk pressure, it has to leave its machine, or it was
 // started from outside in a container that was created from an older spec.
 func shouldStop(c v1.Container, server runtime.State) bool {
-	return c.Status.ObservedRun != c.Spec.RunGeneration || c.Status.Phase == v1.Stopping ||
+	return server.Leaving || c.Status.ObservedRun != c.Spec.RunGeneration || c.Status.Phase == v1.Stopping ||
 		!c.Status.Phase.Active() && server.SpecHash != c.Spec.SpecHash()
 }
 
@@ -272,11 +281,16 @@ func planStarting(c v1.Container, o Observed) Step {
 	return AwaitMatch
 }
 
+// killRequested reports whether the run is to end without a grace period.
+func killRequested(c v1.Container) bool {
+	return c.Spec.KillGeneration > 0 && c.Status.ObservedRun <= c.Spec.KillGeneration
+}
+
 // planStop plans the end of a run: with a grace period, or without one after a
 // kill. The grace period begins with the signal.
 func planStop(c v1.Container, o Observed) Step {
 	switch {
-	case c.Spec.KillGeneration > 0 && c.Status.ObservedRun <= c.Spec.KillGeneration:
+	case killRequested(c):
 		return KillServer
 	case c.Status.Phase != v1.Stopping:
 		return RecordStopping
@@ -290,9 +304,9 @@ func planStop(c v1.Container, o Observed) Step {
 	return AwaitStop.until(o.Now.Add(stopLimit(c) - o.StopFor))
 }
 
-// prepare plans next once a container exists that was created from the spec, so
+// withServer plans next once a container exists that was created from the spec, so
 // that a start is only one call.
-func prepare(c v1.Container, o Observed, next Step) Step {
+func withServer(c v1.Container, o Observed, next Step) Step {
 	switch {
 	case next.is(StartServer) && refreshDue(c):
 		return RefreshImage
@@ -302,16 +316,18 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 		return RemoveServer
 	case next.is(StartServer) && o.Server.ContainerID == c.Status.OutdatedID:
 		return RemoveServer
+	case next.is(StartServer) && c.Status.ServerExpansion != c.Spec.Expansion(o.Gateway):
+		return RemoveServer // its environment has the values of before
 	case next.is(StartServer) && stopTimeoutDiffers(c.Spec, o.Server):
 		return RemoveServer // no engine changes it in a container that exists
 	case underDiskPressure(c) && o.FreedByRemoval:
 		return RemoveServer // and the files outside its volume
 	case limitsDue(c, o.Server):
 		return UpdateLimits
-	case next.is(StartServer) && len(c.Spec.ConfigFiles) > 0 && !startRecorded(c, o):
+	case next.is(StartServer) && !startRecorded(c, o):
 		return RecordStart
-	case next.is(StartServer) && len(c.Spec.ConfigFiles) > 0 && !o.Configured:
-		return Configure
+	case next.is(StartServer) && !o.Prepared:
+		return PrepareVolume
 	case next.is(Rest) && o.Server.ContainerID != c.Status.ContainerID, next.is(AwaitRetry) && c.Status.ContainerID == "":
 		return RecordCreated
 	}
@@ -333,11 +349,24 @@ func sameRun(c v1.Container, server runtime.State) bool {
 	return c.Status.StartedAt == nil || c.Status.StartedAt.Equal(server.StartedAt)
 }
 
+// causeWait limits how long the record of an exit is delayed until the engine has reported that the run
+// ran out of memory: on a busy host some 0.3 s after the exit.
+const causeWait = time.Second
+
+// oomMayFollow reports whether the engine may still report that a run which nobody stopped ran out of
+// memory.
+func oomMayFollow(c v1.Container, o Observed) bool {
+	left := o.Server.FinishedAt.Add(causeWait).Sub(o.Now)
+	return o.Server.ExitCode == sigkillExitCode && !o.Server.OOMKilled && o.Server.Live.Memory > 0 &&
+		c.Status.Phase != v1.Stopping && left > 0 && left <= causeWait
+}
+
 // oomReportedLate reports whether the engine reported only after the record of an
-// exit that the run ran out of memory: on a busy host some 0.3 s later.
+// exit that the run ran out of memory.
 func oomReportedLate(c v1.Container, server runtime.State) bool {
 	return c.Status.Phase == v1.Exit && !c.Status.OOMKilled && server.OOMKilled &&
-		endedWithoutMemory(c, server) && server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
+		endedWithoutMemory(c, server) && server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil &&
+		c.Status.StartedAt.Equal(server.StartedAt)
 }
 
 // vanished reports whether the container of the last run was removed from outside.
@@ -379,7 +408,11 @@ func otherEngine(c v1.Container, o Observed) bool {
 // change that the engine refused once is not retried, and does not keep the
 // container from running.
 func limitsDue(c v1.Container, server runtime.State) bool {
-	return limitsDiffer(c.Spec, server.Live) && c.Status.LimitsRefused != limitsAttempt(c, server)
+	refused := c.Status.LimitsRefused
+	if server.Running {
+		refused = strings.TrimSuffix(refused, thisRun)
+	}
+	return limitsDiffer(c, server) && refused != limitsAttempt(c, server)
 }
 
 // clockWentBack reports whether the host's clock is before the last transition.

@@ -106,20 +106,26 @@ func TestPlanOn(t *testing.T) {
 			s.Phase, s.StopRecordedAt, s.StopSent = v1.Stopping, t2, true
 		}, nil, AwaitStop},
 		{"restart", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, nil, RecordStopping},
+		{"it has to leave its machine", nil, nil, func(o *Observed) { o.Server.Leaving = true }, RecordStopping},
+		{"and is asked to exit", nil, is(v1.Stopping), func(o *Observed) { o.Server.Leaving = true }, SendStop},
 		{"its old run has ended", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Stopping), stopped, RecordExit},
-		{"and the new one begins", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
+		{"and the new one begins", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, RecordStart},
 		{"in a new container if the spec needs one", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stale, RemoveServer},
 		{"none is there", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), none, CreateServer},
 		{"the stop timeout changed", func(s *v1.ContainerSpec) {
 			s.RunGeneration, s.Stop.Timeout = 2, v1.Duration(time.Minute)
 		}, is(v1.Exit), stopped, RemoveServer},
-		{"created by a version that set no timeout", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
+		{"created by a version that set no timeout", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, RecordStart},
 		{"the time is rounded up by the engine", func(s *v1.ContainerSpec) {
 			s.RunGeneration, s.Stop.Timeout = 2, v1.Duration(59500*time.Millisecond)
-		}, is(v1.Exit), func(o *Observed) { stopped(o); o.Server.StopTimeout = time.Minute }, StartServer},
+		}, is(v1.Exit), func(o *Observed) { stopped(o); o.Server.StopTimeout = time.Minute }, RecordStart},
 		{"a changed time restarts nothing", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, nil, nil, Rest},
 		{"nor recreates an idle container", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, is(v1.Exit), stopped, Rest},
-		{"start recorded, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, StartServer},
+		{"start recorded, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, PrepareVolume},
+		{"its volume is prepared", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt, o.Prepared = t0, true }, StartServer},
+		{"start recorded, and another one requested", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, RecordStart},
+		{"start recorded, and its container made again", nil, func(s *v1.ContainerStatus) { s.Phase, s.StartedBefore = v1.Starting, time.Time{} },
+			func(o *Observed) { fresh(o); o.Server.ContainerID = "b" }, RecordStart},
 		{"start recorded, and its container vanished", nil, is(v1.Starting), none, CreateServer},
 		{"start recorded, and exited at once", nil, is(v1.Starting), stopped, RecordExit},
 		{"it exited", nil, nil, stopped, RecordExit},
@@ -127,7 +133,7 @@ func TestPlanOn(t *testing.T) {
 		{"it exited while starting, and the engine may be shutting down", nil, is(v1.Starting), unconfirmed, AwaitEngine},
 		{"it exited after a stop request", nil, is(v1.Stopping), unconfirmed, RecordExit},
 		{"it exited for another run", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, unconfirmed, RecordExit},
-		{"start recorded, not done, and the engine may be shutting down", nil, is(v1.Starting), func(o *Observed) { unconfirmed(o); o.Server.StartedAt = t0 }, StartServer},
+		{"start recorded, not done, and the engine may be shutting down", nil, is(v1.Starting), func(o *Observed) { unconfirmed(o); o.Server.StartedAt = t0 }, PrepareVolume},
 		{"the engine restarted and kept it", nil, nil, func(o *Observed) { o.Engine = "next" }, RecordEngine},
 		{"recorded", nil, func(s *v1.ContainerStatus) { s.Engine = "next" }, func(o *Observed) { o.Engine = "next" }, Rest},
 		{"it vanished", nil, nil, none, RecordExit},
@@ -173,7 +179,7 @@ func TestPlanRestoring(t *testing.T) {
 	}
 	check(t, []row{
 		{"a run is stopped", nil, nil, restoring(nil), RecordStopping},
-		{"a recorded start happens first", nil, is(v1.Starting), restoring(fresh), StartServer},
+		{"a recorded start happens first", nil, is(v1.Starting), restoring(fresh), RecordStart},
 		{"one that runs is stopped", nil, is(v1.Starting), restoring(nil), RecordStopping},
 		{"its exit is recorded", nil, is(v1.Stopping), restoring(stopped), RecordExit},
 		{"nothing is started meanwhile", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), restoring(stopped), Rest},
@@ -188,10 +194,11 @@ func TestPlanRetry(t *testing.T) {
 	}
 	check(t, []row{
 		{"not due", nil, due(t2.Add(time.Second)), stopped, AwaitRetry},
-		{"due", nil, due(t2), stopped, StartServer},
+		{"due", nil, due(t2), stopped, RecordStart},
+		{"due after a start that the engine refused", nil, due(t2), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, RecordStart},
 		{"vanished meanwhile", nil, due(t2.Add(time.Second)), none, CreateServer},
-		{"made again after it vanished: no wait", nil, due(t2.Add(time.Second)), func(o *Observed) { fresh(o); o.Server.ContainerID = "b" }, StartServer},
-		{"a new request waits for no backoff", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, due(t2.Add(time.Hour)), stopped, StartServer},
+		{"made again after it vanished: no wait", nil, due(t2.Add(time.Second)), func(o *Observed) { fresh(o); o.Server.ContainerID = "b" }, RecordStart},
+		{"a new request waits for no backoff", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, due(t2.Add(time.Hour)), stopped, RecordStart},
 		{"kill ends the loop", off, due(t2), stopped, Rest},
 	})
 	c := wanted()
@@ -250,6 +257,28 @@ func TestPlanOutOfMemory(t *testing.T) {
 	})
 }
 
+// An exit by SIGKILL that nobody requested waits a second for the report that memory was its cause.
+func TestPlanAwaitsTheCause(t *testing.T) {
+	limited := func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 20 }
+	killed := func(ago time.Duration) func(*Observed) {
+		return func(o *Observed) {
+			stopped(o)
+			o.Server.ExitCode, o.Server.FinishedAt, o.OutputComplete = 137, t2.Add(-ago), true
+			o.Server.Live.Memory = 1 << 20
+		}
+	}
+	check(t, []row{
+		{"killed just now", limited, nil, killed(time.Millisecond), AwaitCause},
+		{"a second ago", limited, nil, killed(time.Second), RecordExit},
+		{"by a clock that was ahead", limited, nil, killed(-time.Hour), RecordExit},
+		{"reported", limited, nil, func(o *Observed) { killed(0)(o); o.Server.OOMKilled = true }, RecordExit},
+		{"without a limit", nil, nil, func(o *Observed) { killed(0)(o); o.Server.Live.Memory = 0 }, RecordExit},
+		{"another exit", limited, nil, func(o *Observed) { killed(0)(o); o.Server.ExitCode = 1 }, RecordExit},
+		{"on request", func(s *v1.ContainerSpec) { limited(s); off(s) }, nil, killed(0), RecordExit},
+		{"while it was stopped", limited, is(v1.Stopping), killed(0), RecordExit},
+	})
+}
+
 // An exit is recorded when the output was read, or ten seconds after it.
 func TestPlanAwaitsOutput(t *testing.T) {
 	check(t, []row{
@@ -295,7 +324,11 @@ func TestPlanInstall(t *testing.T) {
 		{"image", again, begun, none, CreateInstaller},
 		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = nil }, begun, none, FinishInstall},
 		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = nil }, begun, stopped, FinishInstall},
-		{"made", again, begun, installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
+		{"made", again, begun, installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), PrepareVolume},
+		{"prepared", again, begun, func(o *Observed) {
+			installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} })(o)
+			o.Prepared = true
+		}, StartInstaller},
 		{"runs", again, begun, installing(nil), AwaitInstall},
 		{"runs too long", again, begun, func(o *Observed) { installing(nil)(o); o.InstallFor = time.Hour }, KillInstaller},
 		{"runs too long by the host's clock", again, begun, installing(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), AwaitInstall},

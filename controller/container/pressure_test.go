@@ -98,8 +98,8 @@ func rootedBy(t *testing.T, by func(container.RootMeter) container.RootMeter, te
 		w := newWorld(t)
 		var mu sync.Mutex
 		wrote := map[string]v1.Usage{}
-		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 },
-			Measure: by(func(_ context.Context, n runtime.Name) (container.RootUsage, error) {
+		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 }, Disk: func() int64 { return 1 },
+			Measure: by(func(_ context.Context, n runtime.Name, _ runtime.Writable) (container.RootUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				s := w.engine.Outside.State(n)
@@ -238,8 +238,8 @@ func TestUnmeasurableRootIsOverLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var hostile atomic.Pointer[string]
 			slowly := func(measure container.RootMeter) container.RootMeter {
-				return func(ctx context.Context, n runtime.Name) (container.RootUsage, error) {
-					u, err := measure(ctx, n)
+				return func(ctx context.Context, n runtime.Name, places runtime.Writable) (container.RootUsage, error) {
+					u, err := measure(ctx, n, places)
 					if id := hostile.Load(); id == nil || *id != u.ContainerID {
 						return u, err
 					}

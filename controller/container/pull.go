@@ -21,11 +21,11 @@ func (t *task) pull(image string) (controller.Result, error) {
 	if t.c.Spec.PullPolicy == v1.PullNever {
 		return t.neverPull(image)
 	}
-	p := t.Pulls.Request(t.c.Meta.ID, image, t.Auth(t.c.Spec.RegistryAuth))
+	p := t.Pulls.Request(t.c.Meta.ID, image, t.Auth(t.c.Spec.RegistryAuth, image))
 	switch installing := t.installs(); {
 	case !p.Done:
 		return waitFor(pullPoll), t.recordPull(v1.ImageAvailable, image, p.Progress)
-	case installing && p.permanent():
+	case installing && p.Permanent():
 		return controller.Result{}, t.failImage(pullReason(p.Err), p.Err)
 	}
 	return waitFor(time.Until(p.RetryAt)), t.recordPullFailure(p)
@@ -36,6 +36,8 @@ func pullReason(err error) string {
 	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
 		return v1.ReasonImageNotFound
+	case errors.Is(err, runtime.ErrOtherMachine):
+		return "ImageForOtherMachine"
 	case errors.Is(err, runtime.ErrDenied):
 		return "ImageDenied"
 	case errors.Is(err, runtime.ErrInvalid):
@@ -50,13 +52,13 @@ func (t *task) recordPullFailure(p Pull) error {
 	if errors.Is(p.Err, runtime.ErrNoSpace) {
 		until = "there is space"
 	}
-	text := fmt.Sprintf("%s; berth tries again until %s", p.Err, until)
+	text := fmt.Sprintf("%s; berth tries again until %s", v1.ClippedText(p.Err.Error(), maxCause), until)
 	if t.reported(text) {
 		return nil
 	}
 	set := func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
-		setCondition(st, now, v1.ImageAvailable, v1.Unknown, v1.ReasonPullFailed, text)
+		setCondition(st, now, condition(v1.ImageAvailable, v1.Unknown, v1.ReasonPullFailed, text))
 	}
 	if v1.FindCondition(t.c.Status.Conditions, v1.ImageAvailable).Reason == v1.ReasonPullFailed {
 		return t.record(set)
@@ -64,9 +66,12 @@ func (t *task) recordPullFailure(p Pull) error {
 	return t.report(v1.ReasonPullFailed, text, set)
 }
 
+// pullingText is the begin of the message of a pull in progress.
+const pullingText = "pulling image "
+
 // recordPull records the progress of a pull in the message and the condition of a type.
 func (t *task) recordPull(kind, image string, p runtime.Progress) error {
-	text := fmt.Sprintf("pulling image %s: %d of %d layers, %d of %d MiB", image, p.Done, p.Layers, p.Current>>20, p.Total>>20)
+	text := fmt.Sprintf(pullingText+"%s: %d of %d layers, %d of %d MiB", image, p.Done, p.Layers, p.Current>>20, p.Total>>20)
 	if t.reported(text) {
 		return nil
 	}
@@ -76,7 +81,7 @@ func (t *task) recordPull(kind, image string, p runtime.Progress) error {
 		if p.Layers == 0 && last.Reason == v1.ReasonPullFailed || kind == v1.ImageCurrent && last.Status == v1.False {
 			return // another attempt changes nothing until the registry answers
 		}
-		setCondition(st, now, kind, v1.Unknown, v1.ReasonPulling, "the image is being pulled")
+		setCondition(st, now, condition(kind, v1.Unknown, v1.ReasonPulling, "the image is being pulled"))
 	})
 }
 
@@ -84,7 +89,7 @@ func (t *task) recordPull(kind, image string, p runtime.Progress) error {
 func (t *task) failImage(reason string, err error) error {
 	t.Pulls.Forget(t.c.Meta.ID)
 	return t.report("", err.Error(), func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.ImageAvailable, v1.False, reason, err.Error())
+		setCondition(st, now, condition(v1.ImageAvailable, v1.False, reason, err.Error()))
 		t.setFailed(st, now, reason, err.Error())
 	})
 }
@@ -103,7 +108,7 @@ func refreshOf(s v1.ContainerSpec) string { return fmt.Sprintf("%d/%s", s.RunGen
 // the server container is outdated. A pull that fails leaves the image on the host in use.
 func (t *task) refreshImage(ctx context.Context) (controller.Result, error) {
 	image := t.c.Spec.Image
-	p := t.Pulls.Refresh(t.c.Meta.ID, image, t.Auth(t.c.Spec.RegistryAuth))
+	p := t.Pulls.Refresh(t.c.Meta.ID, image, t.Auth(t.c.Spec.RegistryAuth, image))
 	if !p.Done {
 		return waitFor(pullPoll), t.recordPull(v1.ImageCurrent, image, p.Progress)
 	}
@@ -117,19 +122,41 @@ func (t *task) refreshImage(ctx context.Context) (controller.Result, error) {
 	status, reason, text := v1.True, "Pulled", "the image is the one of the registry"
 	if p.Err != nil {
 		status, reason = v1.False, pullReason(p.Err)
-		text = fmt.Sprintf("the image could not be pulled, and the container starts with the one of before: %s", p.Err)
+		text = fmt.Sprintf("the image could not be pulled, and the container starts with the one of before: %s", v1.ClippedText(p.Err.Error(), maxCause))
 	}
 	set := func(st *v1.ContainerStatus, now time.Time) {
 		st.ImagePulled, st.Message = refreshOf(t.c.Spec), ""
 		if id != "" && exists(t.o.Server) && t.o.Server.ImageID != id {
 			st.OutdatedID = t.o.Server.ContainerID
 		}
-		setCondition(st, now, v1.ImageCurrent, status, reason, text)
+		setCondition(st, now, condition(v1.ImageCurrent, status, reason, text))
 	}
 	if p.Err == nil || v1.FindCondition(t.c.Status.Conditions, v1.ImageCurrent).Status == v1.False {
 		return controller.Result{}, t.record(set)
 	}
 	return controller.Result{}, t.record(set, message{reason, text})
+}
+
+// resolveAgain pulls the image of a server whose machine cannot find it in the registry, which may have removed
+// what the tag named when the container was created. If the tag names another image by now, the container is
+// outdated. refused is the error of the start.
+func (t *task) resolveAgain(ctx context.Context, refused error) (controller.Result, error) {
+	image := t.c.Spec.Image
+	if t.c.Spec.PullPolicy == v1.PullNever {
+		return controller.Result{}, refused
+	}
+	p := t.Pulls.Refresh(t.c.Meta.ID, image, t.Auth(t.c.Spec.RegistryAuth, image))
+	switch {
+	case !p.Done:
+		return waitFor(pullPoll), t.recordWait(v1.Started, refused)
+	case p.Err != nil:
+		return controller.Result{}, errors.Join(refused, p.Err)
+	}
+	id, err := t.Engine.ImageID(ctx, image)
+	if err != nil || id == "" || id == t.o.Server.ImageID {
+		return controller.Result{}, errors.Join(refused, err)
+	}
+	return controller.Result{}, t.record(func(st *v1.ContainerStatus, _ time.Time) { st.OutdatedID = t.o.Server.ContainerID })
 }
 
 // neverPull records that an image is not on the host, and that the pull policy forbids to
@@ -143,6 +170,6 @@ func (t *task) neverPull(image string) (controller.Result, error) {
 		return waitFor(neverPoll), nil
 	}
 	return waitFor(neverPoll), t.report(v1.ReasonImageNotFound, err.Error(), func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.ImageAvailable, v1.False, v1.ReasonImageNotFound, err.Error())
+		setCondition(st, now, condition(v1.ImageAvailable, v1.False, v1.ReasonImageNotFound, err.Error()))
 	})
 }

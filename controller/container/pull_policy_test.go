@@ -34,20 +34,20 @@ func TestPlanRefresh(t *testing.T) {
 	check(t, []row{
 		{"before a start", next, is(v1.Exit), stopped, RefreshImage},
 		{"before its container is created", next, is(v1.Exit), none, RefreshImage},
-		{"it was pulled", next, pulled("2/i"), stopped, StartServer},
+		{"it was pulled", next, pulled("2/i"), stopped, RecordStart},
 		{"for the start before", next, pulled("1/i"), stopped, RefreshImage},
 		{"with another image", next, pulled("2/j"), stopped, RefreshImage},
 		{"its tag was moved", next, outdated("a"), stopped, RemoveServer},
-		{"and its container was replaced", next, outdated("b"), stopped, StartServer},
+		{"and its container was replaced", next, outdated("b"), stopped, RecordStart},
 		{"not without a start", always, outdated("a"), stopped, Rest},
-		{"the start is recorded", next, func(s *v1.ContainerStatus) { s.Phase, s.ObservedRun = v1.Starting, 2 }, fresh, StartServer},
+		{"the start is recorded", next, func(s *v1.ContainerStatus) { s.Phase, s.ObservedRun = v1.Starting, 2 }, fresh, RecordStart},
 		{"it runs", always, nil, nil, Rest},
 		{"before a restart by policy", always, func(s *v1.ContainerStatus) { s.Phase, s.NextRetryAt = v1.Exit, &t1 }, stopped, RefreshImage},
 		{"not during its backoff", always, func(s *v1.ContainerStatus) {
 			at := t2.Add(time.Hour)
 			s.Phase, s.NextRetryAt = v1.Exit, &at
 		}, stopped, AwaitRetry},
-		{"another policy", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
+		{"another policy", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, RecordStart},
 	})
 }
 

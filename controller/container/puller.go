@@ -28,9 +28,10 @@ type Pull struct {
 	Progress runtime.Progress
 }
 
-// permanent reports whether the pull failed for good: the registry refused it.
-func (p Pull) permanent() bool {
-	return errors.Is(p.Err, runtime.ErrImageNotFound) || errors.Is(p.Err, runtime.ErrDenied) || errors.Is(p.Err, runtime.ErrInvalid)
+// Permanent reports whether the pull failed for good: the registry refused it.
+func (p Pull) Permanent() bool {
+	return errors.Is(p.Err, runtime.ErrImageNotFound) || errors.Is(p.Err, runtime.ErrOtherMachine) ||
+		errors.Is(p.Err, runtime.ErrDenied) || errors.Is(p.Err, runtime.ErrInvalid)
 }
 
 // ImagePuller pulls an image. It returns nil when the image is on the host,
@@ -48,7 +49,7 @@ type Puller struct {
 	jobs   *jobs.Jobs[runtime.Progress]
 	log    *slog.Logger
 
-	calls sync.Mutex // held by Request, Refresh and Forget: guards images
+	calls sync.Mutex // held by Request, Refresh and Forget: guards of
 	of    map[string]*imagePulls
 
 	mu    sync.Mutex      // guards wants
@@ -119,7 +120,7 @@ func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
 	if own.err != nil && own.begun == own.ended && time.Now().Before(own.retryAt) {
 		return Pull{Done: true, Err: own.err, RetryAt: own.retryAt}
 	}
-	p.begin(own, job, id, image, ref, auth)
+	p.begin(own, job, image, ref, auth)
 	return Pull{Progress: job.Value}
 }
 
@@ -134,7 +135,7 @@ func (p *Puller) Refresh(id, ref string, auth runtime.Auth) Pull {
 		p.leave(id)
 		return Pull{Done: true, Err: own.err}
 	}
-	p.begin(own, job, id, image, ref, auth)
+	p.begin(own, job, image, ref, auth)
 	return Pull{Progress: job.Value}
 }
 
@@ -205,7 +206,7 @@ func (p *Puller) observe(image string) (*imagePulls, jobs.Job[runtime.Progress])
 }
 
 // begin begins a pull unless one runs, or others come first: the next reconcile tries again.
-func (p *Puller) begin(own *imagePulls, job jobs.Job[runtime.Progress], id, image, ref string, auth runtime.Auth) {
+func (p *Puller) begin(own *imagePulls, job jobs.Job[runtime.Progress], image, ref string, auth runtime.Auth) {
 	if job.State != jobs.None {
 		return
 	}
@@ -213,11 +214,11 @@ func (p *Puller) begin(own *imagePulls, job jobs.Job[runtime.Progress], id, imag
 	if own.failures > 0 {
 		level = slog.LevelDebug // it is tried again
 	}
-	started, _ := p.jobs.Start(jobs.Request[runtime.Progress]{ID: image, Key: image, Work: func(ctx context.Context, report func(runtime.Progress)) error {
+	pull := func(ctx context.Context, report func(runtime.Progress)) error {
 		p.log.Log(ctx, level, "pulling image", "image", ref)
 		return p.engine.Pull(ctx, ref, auth, report)
-	}})
-	if started {
+	}
+	if started, _ := p.jobs.Start(jobs.Request[runtime.Progress]{ID: image, Key: image, Work: pull}); started {
 		own.begun++
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	v1 "berth/api/v1"
@@ -37,34 +38,51 @@ type CrashBackOff struct {
 
 // Reconciler drives containers toward their specs.
 type Reconciler struct {
-	Store       *store.Store
-	Engine      Engine
-	Console     Console
-	Pulls       *Puller
-	Semaphore   *Semaphore
-	Roots       *Roots
-	Mounts      Mounts
+	Options
+	Store   *store.Store
+	Engine  Engine
+	Console Console
+	Roots   *Roots
+	Mounts  Mounts
+	Volumes HostVolumes
+	Auth    func(registry, image string) runtime.Auth // credentials of docker.registries for an image; zero if it is of another one
+	Metrics *controller.Metrics
+	Log     *slog.Logger
+
+	// What takes long.
+	Pulls        *Puller
+	Preparations *Preparations
+	Semaphore    *Semaphore
+
+	memory
+}
+
+// Options are the constant settings of a Reconciler.
+type Options struct {
 	Crash       CrashBackOff
 	Warn        Warnings
-	OrphanGrace time.Duration                      // of a container without a record
-	BootID      string                             // of the host
-	Now         func() time.Time                   // the host's clock
-	Volume      func(volumeID string) (dir string) // the directory of a volume on the host
-	Auth        func(registry string) runtime.Auth // credentials of docker.registries
-	Metrics     *controller.Metrics
-	Log         *slog.Logger
+	OrphanGrace time.Duration    // of a container without a record
+	BootID      string           // of the host
+	Now         func() time.Time // the host's clock
+}
 
-	// Configure sets the values of configuration files in a volume, as a job of Configs.
+// HostVolumes are the volumes as a Reconciler uses them.
+type HostVolumes struct {
+	Path func(volumeID string) (dir string) // the directory of a volume on the host
+
+	// Configure sets the values of configuration files in a volume.
 	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) []error
 
-	Configs *Configs
+	// Own gives a volume and everything in it to an account. It returns why the account cannot write all
+	// of it; empty if it can.
+	Own func(ctx context.Context, volumeID string, to Owner) (reason string, err error)
+}
 
-	// Own gives the root of an empty volume to a user. It returns why the user cannot write the
-	// volume; empty if it can.
-	Own func(volumeID string, user runtime.Account) (reason string, err error)
-
-	instances instances
-	timers    timers
+// memory is what a Reconciler knows and does not store: after a restart it is found again.
+type memory struct {
+	instances  instances
+	timers     timers
+	hostStarts atomic.Value // the status of the node's condition ContainersStart that was stored last; nil: none since the start
 }
 
 // task is one step of one container.
@@ -80,7 +98,7 @@ const maxSteps = 30
 
 // Reconcile takes the steps of the container with this internal_id until one waits. Each is
 // recorded in the store before the next, which begins with what is stored and observed then.
-// One permit serves all of them: a container that was just created is started with it.
+// One permit serves all of them.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.Result, err error) {
 	permit, queued := false, false
 	defer func() {
@@ -135,6 +153,8 @@ func (e stepError) reason() string {
 	switch {
 	case errors.Is(e.err, runtime.ErrMountMissing):
 		return reasonVolumeMissing
+	case errors.Is(e.err, runtime.ErrHost):
+		return v1.ReasonHostFault
 	case errors.Is(e.err, runtime.ErrNoRoom):
 		return reasonNoRoom
 	}
@@ -165,6 +185,8 @@ const removeOrphan = "remove orphan"
 // first and removed after a grace period. One whose revision the store does not remember is
 // kept: the store is an older copy.
 func (r *Reconciler) reconcileOrphan(ctx context.Context, id string) (controller.Result, error) {
+	r.Preparations.Cancel(id)
+	r.Preparations.Forget(id) // one that ran when the container was purged has ended, or names the id when it has
 	left, found := time.Duration(0), false
 	for _, n := range []runtime.Name{serverName(id), installerName(id)} {
 		s, err := r.inspect(ctx, n)
@@ -174,13 +196,16 @@ func (r *Reconciler) reconcileOrphan(ctx context.Context, id string) (controller
 		if !exists(s) {
 			continue
 		}
+		found = true
+		waited := r.timers.since(id, orphanTimer, time.Time{}, true)
 		if !r.Store.Incarnations.Remembers(s.Incarnation, s.Revision) {
+			if waited > 0 { // it was logged
+				continue
+			}
 			r.Log.Error("a container is newer than the store, which is an older copy: it is kept; remove it by hand if it is not needed",
 				"container", id, "role", n.Role, "container_id", s.ContainerID)
 			continue
 		}
-		found = true
-		waited := r.timers.since(id, orphanTimer, time.Time{}, true)
 		if waited == 0 {
 			r.Log.Warn("a container has no record and is removed after a grace period", "container", id, "role", n.Role, "grace", r.OrphanGrace)
 		}

@@ -169,7 +169,7 @@ func TestStartPrecedesCreations(t *testing.T) {
 	})
 }
 
-func TestCreateAndStartShareOnePermit(t *testing.T) {
+func TestStartOfACreatedContainerComesFirst(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.Outside.Fail(func(op string, _ runtime.Name) error {
 			if op == "create" {
@@ -179,7 +179,9 @@ func TestCreateAndStartShareOnePermit(t *testing.T) {
 		})
 		w.create(func(s *v1.ContainerSpec) { s.InstallScript, s.Power, s.RunGeneration = nil, v1.PowerOn, 1 })
 		others(w, v1.ContainerSpec{Image: "i", InstallGeneration: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
-		time.Sleep(31 * time.Second) // no other permit is free yet, and twenty wait for one
+		time.Sleep(31 * time.Second) // its volume is prepared without a permit, and twenty others wait for one
+		w.want(v1.Starting)
+		time.Sleep(30 * time.Second) // the first that is free is its own
 		w.want(v1.Running)
 	})
 }

@@ -2,6 +2,7 @@ package container
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	v1 "berth/api/v1"
@@ -56,8 +57,8 @@ func (t *task) recordFailure(reason, text string, retryAt time.Time) error {
 	return t.Store.MustUpdate(func(tx *store.Tx) error {
 		return t.write(tx, func(st *v1.ContainerStatus, now time.Time) {
 			st.ObservedGeneration, st.Message = t.c.Meta.Generation, text
-			setCondition(st, now, v1.Reconciled, v1.False, reason, text)
-			if st.NextRetryAt != nil {
+			setCondition(st, now, condition(v1.Reconciled, v1.False, reason, text))
+			if st.NextRetryAt != nil && st.NextRetryAt.Before(retryAt) { // the backoff of a crash may be longer
 				st.NextRetryAt = &retryAt
 			}
 		})
@@ -74,6 +75,7 @@ func (t *task) write(tx *store.Tx, set change, messages ...message) error {
 		before.Status.Conditions = slices.Clone(st.Conditions) // set changes them in place
 		set(st, tx.Now())
 		derive(before, t.o, st, tx.Now())
+		st.Message = v1.MessageText(st.Message)
 		for _, m := range messages {
 			tx.Emit(v1.Event{Container: t.c.Meta.ID, Event: v1.EventMessage, Data: m.text, Reason: m.reason, Actor: tx.Actor()})
 		}
@@ -133,7 +135,8 @@ func actorOf(spec v1.ContainerSpec, before, st v1.ContainerStatus) v1.Actor {
 	case v1.Starting:
 		requested = st.ObservedRun != before.ObservedRun
 	case v1.Stopping: // otherwise because of disk pressure, or because it was started from outside
-		requested = !st.Unrequested && (before.ObservedInstall != spec.InstallGeneration || spec.Power == v1.PowerOff || before.ObservedRun != spec.RunGeneration)
+		requested = !st.Unrequested && (before.ObservedInstall != spec.InstallGeneration || spec.Power == v1.PowerOff ||
+			before.ObservedRun != spec.RunGeneration)
 	case v1.Exit:
 		killed := spec.KillGeneration > 0 && before.ObservedRun <= spec.KillGeneration
 		reason := v1.FindCondition(st.Conditions, v1.Started).Reason
@@ -154,21 +157,30 @@ func actorOf(spec v1.ContainerSpec, before, st v1.ContainerStatus) v1.Actor {
 	return actor
 }
 
-// markObserved records that the newest spec was observed and that no step fails.
+// markObserved records that the newest spec was observed, that no step fails, and that no image
+// is being pulled.
 func (t *task) markObserved() error {
-	failed := v1.FindCondition(t.c.Status.Conditions, v1.Reconciled)
-	over := failed.Status == v1.False
-	if t.c.Status.ObservedGeneration == t.c.Meta.Generation && !over {
+	if t.observed() {
 		return nil
 	}
+	failed := v1.FindCondition(t.c.Status.Conditions, v1.Reconciled)
+	over, pulling := failing(t.c), t.pulling()
 	return t.record(func(st *v1.ContainerStatus, _ time.Time) {
-		if !over || t.c.Status.Message != failed.Message {
+		if !pulling && (!over || t.c.Status.Message != failed.Message) {
 			st.Message = t.c.Status.Message
 		}
 	})
 }
 
+// observed reports whether markObserved has nothing to record.
+func (t *task) observed() bool {
+	return t.c.Status.ObservedGeneration == t.c.Meta.Generation && !failing(t.c) && !t.pulling()
+}
+
+// pulling reports whether the message of a container is about the pull of an image.
+func (t *task) pulling() bool { return strings.HasPrefix(t.c.Status.Message, pullingText) }
+
 // reported reports whether a message is recorded already for the newest spec.
 func (t *task) reported(text string) bool {
-	return t.c.Status.Message == text && t.c.Status.ObservedGeneration == t.c.Meta.Generation
+	return t.c.Status.Message == v1.MessageText(text) && t.c.Status.ObservedGeneration == t.c.Meta.Generation
 }

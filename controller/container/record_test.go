@@ -113,11 +113,11 @@ func TestExitOfRestartIsNoResult(t *testing.T) {
 		w.installed(nil)
 		w.change(on)
 		w.want(v1.Running)
-		crowd(w)
-		time.Sleep(time.Second) // every permit is taken
+		agree := w.refuse("instance", runtime.Name{}, runtime.ErrUnavailable) // the next start cannot be recorded
 		w.change(on)
 		c := w.want(v1.Exit)
 		require.NotNil(t, c.Status.NextRetryAt)
+		agree()
 		time.Sleep(10 * time.Minute)
 		require.Nil(t, w.want(v1.Running).Status.NextRetryAt)
 	})
@@ -149,15 +149,13 @@ func TestExitNamesNextStart(t *testing.T) {
 // lastExit returns the event of the last exit.
 func lastExit(w *world) (last v1.Event) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		events, err := store.ReadEvents(tx, 0, 1000)
-		for _, e := range events {
-			if e.Event == v1.EventState && e.Data == string(v1.Exit) {
-				last = e
-			}
+	events, err := store.ReadEvents(w.store.Read(), 0, 1000)
+	for _, e := range events {
+		if e.Event == v1.EventState && e.Data == string(v1.Exit) {
+			last = e
 		}
-		return err
-	}))
+	}
+	require.NoError(w.t, err)
 	return last
 }
 

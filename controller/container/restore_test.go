@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 	"berth/store"
 )
 
@@ -70,6 +71,31 @@ func TestStartWaitsForRestore(t *testing.T) {
 		w.change(kill)
 		end()
 		w.want(v1.Exit)
+	})
+}
+
+// TestRestoreBegunAfterThePlan: a restore waits for starts that are recorded only, so none is recorded once it has begun,
+// also if the step was planned before.
+func TestRestoreBegunAfterThePlan(t *testing.T) {
+	live(t, func(w *world) {
+		withVolume(w)
+		w.installed(nil)
+		begun := false
+		w.engine.Outside.Fail(func(op string, _ runtime.Name) error { // startServer asks for it before it records the start
+			if op != "instance" || begun {
+				return nil
+			}
+			begun = true
+			return w.store.Update(func(tx *store.Tx) error {
+				return store.BeginRestore(tx, "r", v1.RestoreSpec{RestoreRequest: v1.RestoreRequest{VolumeID: "v"}})
+			})
+		})
+		w.change(on)
+		require.True(t, begun)
+		w.want(v1.Ready)
+		update(w, func(tx *store.Tx) error { return store.EndRestore(tx, "r", "v") })
+		time.Sleep(61 * time.Second) // the next resync
+		w.want(v1.Running)
 	})
 }
 

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,22 +17,33 @@ import (
 
 // The measurement of files outside volumes.
 const (
-	rootPeriod  = time.Minute      // between two measurements of all containers
+	rootPeriod  = time.Minute      // between two measurements of all containers, at most
 	rootTimeout = 30 * time.Second // of one container; one that takes longer counts as over the limit
 	rootSlack   = 1 << 20          // bytes that the engine writes into an idle container
 )
 
 // RootMeter measures the disk usage of a container outside its volume: its writable
-// layer and open files without a name. With an error the usage is partial if it has a
-// ContainerID.
-type RootMeter func(ctx context.Context, n runtime.Name) (RootUsage, error)
+// layer and open files without a name. places are those of the last measurement, which may have been of
+// another container. With an error the usage is partial if it has a ContainerID.
+type RootMeter func(ctx context.Context, n runtime.Name, places runtime.Writable) (RootUsage, error)
 
 // RootUsage is the disk usage of one container of the engine outside its volume.
 type RootUsage struct {
 	ContainerID string // the engine's
+	Places      runtime.Writable
 	v1.Usage
 
-	Unmeasured bool // it took too long to be measured, and counts as over docker.root_limit
+	Unmeasured bool // it could not be measured as a whole, and counts as over docker.root_limit
+	InFlight   int  // handles that were sent over sockets: of files that nobody can measure
+
+	visible visible // of the last measurement without handles in flight
+}
+
+// visible is what was known when all files of a container could be measured: with what the disk has
+// more since then, it is the most that its files can occupy.
+type visible struct {
+	known       bool
+	bytes, disk int64
 }
 
 // Roots measures the disk usage of running containers outside their volumes. A nil
@@ -39,8 +51,12 @@ type RootUsage struct {
 type Roots struct {
 	Store   *store.Store
 	Measure RootMeter
-	Limit   func() int64 // docker.root_limit, bytes; 0 is none
+	Limit   func() int64  // docker.root_limit, bytes; 0 is none
+	Period  time.Duration // between two measurements of all containers, at most a minute; 0 is a minute
+	Disk    func() int64  // used bytes of the disks that containers write to
 	Log     *slog.Logger
+
+	before int64 // of Disk, at the round before this one; 0: there was none
 
 	mu   sync.Mutex
 	used map[string]RootUsage // by internal_id
@@ -82,18 +98,16 @@ func (r *Roots) Source() controller.Source {
 			<-ctx.Done()
 			return nil
 		}
-		tick := time.NewTicker(rootPeriod)
+		tick := time.NewTicker(min(cmp.Or(r.Period, rootPeriod), rootPeriod))
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			running, err := r.running()
-			if err != nil {
-				return err
-			}
+			running, disk := r.running(), r.Disk()
 			for _, target := range running {
 				if ctx.Err() == nil && r.measure(ctx, target) {
 					notify(target.ID)
 				}
 			}
+			r.before = disk
 			select {
 			case <-ctx.Done():
 			case <-tick.C:
@@ -105,27 +119,43 @@ func (r *Roots) Source() controller.Source {
 
 // running returns the running containers. It drops the measurements of containers that
 // have no record any more.
-func (r *Roots) running() (list []runtime.Name, err error) {
+func (r *Roots) running() (list []runtime.Name) {
 	known := map[string]bool{}
-	err = r.Store.View(func(tx *store.Tx) error {
-		for _, c := range store.Containers.List(tx) {
-			known[c.Meta.ID] = true
-			switch {
-			case c.Status.Phase.Active():
-				list = append(list, serverName(c.Meta.ID))
-			case c.Status.Phase == v1.Installing && c.Status.InstallVolume != "":
-				list = append(list, installerName(c.Meta.ID))
-			}
+	for _, c := range store.Containers.List(r.Store.Read()) {
+		known[c.Meta.ID] = true
+		switch {
+		case c.Status.Phase.Active():
+			list = append(list, serverName(c.Meta.ID))
+		case c.Status.Phase == v1.Installing && c.Status.InstallVolume != "":
+			list = append(list, installerName(c.Meta.ID))
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.used, func(id string, _ RootUsage) bool { return !known[id] })
-	return list, nil
+	return list
+}
+
+// places returns those of the last measurement of a container; zero if there was none.
+func (r *Roots) places(target runtime.Name) runtime.Writable {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used[target.ID].Places
+}
+
+// lastVisible returns the last state in which a container had no handles in flight. A new one
+// had no files in the round before.
+func (r *Roots) lastVisible(id string, u RootUsage) visible {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.used[id]
+	switch {
+	case u.InFlight == 0, r.before == 0:
+		return visible{true, u.Bytes, r.Disk()}
+	case old.ContainerID != u.ContainerID || !old.visible.known:
+		return visible{true, 0, r.before}
+	}
+	return old.visible
 }
 
 // measure measures one container and reports whether the result may change its next
@@ -135,13 +165,15 @@ func (r *Roots) running() (list []runtime.Name, err error) {
 func (r *Roots) measure(ctx context.Context, target runtime.Name) (changed bool) {
 	limited, cancel := context.WithTimeout(ctx, rootTimeout)
 	defer cancel()
-	u, err := r.Measure(limited, target)
+	u, err := r.Measure(limited, target, r.places(target))
 	if errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
 		return false
 	}
 	id, limit := target.ID, r.Limit()
-	if u.ContainerID != "" && limited.Err() != nil && limit > 0 {
-		u.Bytes, u.Unmeasured = max(u.Bytes, limit+1), true
+	u.visible = r.lastVisible(id, u)
+	u.Unmeasured = u.Unmeasured || limited.Err() != nil || u.InFlight > 0 && u.visible.bytes+r.Disk()-u.visible.disk > limit
+	if u.Unmeasured = u.Unmeasured && u.ContainerID != "" && limit > 0; u.Unmeasured {
+		u.Bytes = max(u.Bytes, limit+1)
 	}
 	if err != nil {
 		r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", id, "role", target.Role,

@@ -61,6 +61,24 @@ func TestUnusedPermitIsReleased(t *testing.T) {
 	require.False(t, s.acquire("d", true), "and one only")
 }
 
+// TestPermitsOfTwo: the second permit that is free does not wait until the first one is taken.
+func TestPermitsOfTwo(t *testing.T) {
+	s, named := NewSemaphore(2), []string{}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, s.Source(ended, func(id string) { named = append(named, id) }))
+	require.True(t, s.acquire("h", true))
+	require.True(t, s.acquire("i", true))
+	require.False(t, s.acquire("a", true))
+	require.False(t, s.acquire("b", true))
+	s.release()
+	s.release()
+	require.Contains(t, named, "b")
+	require.True(t, s.acquire("b", true))
+	require.True(t, s.acquire("a", true))
+	require.False(t, s.acquire("c", true))
+}
+
 func TestSourceNamesEarlierReservations(t *testing.T) {
 	s := NewSemaphore(1)
 	require.True(t, s.acquire("h", true))

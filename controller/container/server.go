@@ -34,7 +34,7 @@ func (t *task) create(ctx context.Context) (id string, res controller.Result, er
 	if recorded, err := t.recordServerVolume(); err != nil || !recorded {
 		return "", controller.Result{}, err
 	}
-	id, err = t.createMounted(ctx, serverSpec(t.c, t.Volume(t.c.Spec.VolumeID)))
+	id, err = t.createMounted(ctx, serverSpec(t.c, t.Volumes.Path(t.c.Spec.VolumeID)))
 	switch {
 	case err == nil:
 		if t.removedOutside() {
@@ -44,7 +44,7 @@ func (t *task) create(ctx context.Context) (id string, res controller.Result, er
 	case t.installs() && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
 		return "", controller.Result{}, t.killServer(ctx)
 	}
-	res, err = t.refused(err, t.c.Spec.Image)
+	res, err = t.refused(ctx, err, t.c.Spec.Image)
 	return "", res, err
 }
 
@@ -52,11 +52,15 @@ func (t *task) create(ctx context.Context) (id string, res controller.Result, er
 func (t *task) installs() bool { return t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration }
 
 // refused does what follows after the engine has refused to create a container of an image.
-func (t *task) refused(err error, image string) (controller.Result, error) {
+func (t *task) refused(ctx context.Context, err error, image string) (controller.Result, error) {
+	if errors.Is(err, runtime.ErrImageNotFound) {
+		return t.pull(image)
+	}
+	if imageErr := t.recordArrived(ctx, image); imageErr != nil {
+		return controller.Result{}, errors.Join(err, imageErr)
+	}
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	switch {
-	case errors.Is(err, runtime.ErrImageNotFound):
-		return t.pull(image)
 	case invalid && t.installs():
 		err = t.failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
@@ -67,16 +71,32 @@ func (t *task) refused(err error, image string) (controller.Result, error) {
 	return controller.Result{}, err
 }
 
+// recordArrived records that an image which was being pulled is on the host, although no container
+// could be created from it.
+func (t *task) recordArrived(ctx context.Context, image string) error {
+	if v1.FindCondition(t.c.Status.Conditions, v1.ImageAvailable).Status != v1.Unknown {
+		return nil
+	}
+	if id, err := t.Engine.ImageID(ctx, image); err != nil || id == "" {
+		return nil // the error that the caller has counts
+	}
+	t.Pulls.Forget(t.c.Meta.ID)
+	return t.Store.MustUpdate(func(tx *store.Tx) error { return t.write(tx, setImagePresent) })
+}
+
 // recordServerVolume records which volume the server container mounts, before the
 // container is created: the volume must not be removed until the engine reports that
 // the container is gone. It returns false if the spec has changed since it was
 // loaded: its volume may be about to be removed.
 func (t *task) recordServerVolume() (recorded bool, err error) {
-	if t.c.Status.ServerVolume == t.c.Spec.VolumeID {
+	expansion := t.c.Spec.Expansion(t.o.Gateway)
+	if t.c.Status.ServerVolume == t.c.Spec.VolumeID && t.c.Status.ServerExpansion == expansion {
 		return true, nil
 	}
 	return t.recordUnchanged(nil, func(tx *store.Tx) error {
-		return t.amendIn(tx, func(st *v1.ContainerStatus, _ time.Time) { st.ServerVolume = t.c.Spec.VolumeID })
+		return t.amendIn(tx, func(st *v1.ContainerStatus, _ time.Time) {
+			st.ServerVolume, st.ServerExpansion = t.c.Spec.VolumeID, expansion
+		})
 	})
 }
 
@@ -88,38 +108,13 @@ func (t *task) createMounted(ctx context.Context, spec runtime.Spec) (id string,
 		return "", err
 	}
 	defer release()
-	spec.Mounts = append(spec.Mounts, pinned...)
+	spec.Mounts, spec.Env = append(spec.Mounts, pinned...), environment(t.c.Spec, t.o.Gateway)
 	spec.Incarnation = t.Store.Incarnations.Incarnation() // the revision is counted within it
 	id, err = t.Engine.Create(ctx, spec)
-	if err == nil {
-		err = t.ownVolume(ctx, spec.Name)
+	if err != nil {
+		t.recordHost(err)
 	}
 	return id, err
-}
-
-// ownVolume lets the user of a new container write its volume, or records why it cannot.
-func (t *task) ownVolume(ctx context.Context, n runtime.Name) error {
-	user, err := t.Engine.Account(ctx, n)
-	if err != nil {
-		return err
-	}
-	reason, err := t.Own(t.c.Spec.VolumeID, user)
-	if err != nil {
-		t.Log.Warn("the owner of a volume is unknown", "container", t.c.Meta.ID, "volume", t.c.Spec.VolumeID, "err", err)
-		return nil
-	}
-	before := v1.FindCondition(t.c.Status.Conditions, v1.VolumeWritable)
-	switch {
-	case reason == before.Message, reason == "" && before.Status != v1.False:
-		return nil
-	case reason == "":
-		return t.amend(func(st *v1.ContainerStatus, now time.Time) {
-			setCondition(st, now, v1.VolumeWritable, v1.True, "Writable", "the user of the container can write the volume")
-		})
-	}
-	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.VolumeWritable, v1.False, "NotWritable", reason)
-	}, message{"NotWritable", reason})
 }
 
 // startMounted starts a container. An engine resolves the sources of mounts at
@@ -130,7 +125,31 @@ func (t *task) startMounted(ctx context.Context, n runtime.Name) error {
 		return err
 	}
 	defer release()
-	return t.Engine.Start(ctx, n)
+	err = t.Engine.Start(ctx, n)
+	t.recordHost(err)
+	return err
+}
+
+// recordHost records whether the host can start containers, as a condition of the node, after a
+// start or a creation that failed.
+func (t *task) recordHost(err error) {
+	c := v1.Condition{Type: v1.ContainersStart, Status: v1.True, Reason: v1.ReasonStarted, Message: "containers start again"}
+	switch {
+	case errors.Is(err, runtime.ErrHost):
+		c.Status, c.Reason = v1.False, v1.ReasonHostFault
+		c.Message = "no container starts: " + v1.ClippedText(causeOf(err), maxCause) + "; see berth doctor"
+	case err != nil:
+		return
+	}
+	if t.hostStarts.Load() == c.Status {
+		return
+	}
+	err = t.Store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
+	if err != nil {
+		t.Log.Warn("a condition of the node could not be stored", "condition", c.Type, "err", err)
+		return
+	}
+	t.hostStarts.Store(c.Status)
 }
 
 // refuseMount records a refused mount as a condition and an event, once, and
@@ -141,7 +160,7 @@ func (t *task) refuseMount(err error) error {
 		return err
 	}
 	return errors.Join(err, t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.Started, v1.False, reasonMountRefused, text)
+		setCondition(st, now, condition(v1.Started, v1.False, reasonMountRefused, text))
 	}))
 }
 
@@ -179,7 +198,7 @@ func (t *task) removeServer(ctx context.Context) (controller.Result, error) {
 // probe reports whether the engine accepts the spec: a container is not removed for a spec
 // from which no other can be created.
 func (t *task) probe(ctx context.Context) (accepted bool, res controller.Result, err error) {
-	spec := serverSpec(t.c, t.Volume(t.c.Spec.VolumeID))
+	spec := serverSpec(t.c, t.Volumes.Path(t.c.Spec.VolumeID))
 	pinned, release, err := t.Mounts.Pin(ctx, spec.Name, mounts(t.c.Spec))
 	if err == nil {
 		defer release()
@@ -189,7 +208,8 @@ func (t *task) probe(ctx context.Context) (accepted bool, res controller.Result,
 	if err == nil {
 		return true, res, nil
 	}
-	res, err = t.refused(err, t.c.Spec.Image)
+	t.recordHost(err)
+	res, err = t.refused(ctx, err, t.c.Spec.Image)
 	return false, res, err
 }
 
@@ -215,7 +235,7 @@ func (t *task) drain(ctx context.Context, target runtime.Target) {
 // updateLimits changes the limits of an existing container. Limits that the engine
 // does not apply are recorded as refused, and not retried.
 func (t *task) updateLimits(ctx context.Context) error {
-	err := t.Engine.Update(ctx, t.serverName(), limits(t.c.Spec))
+	err := t.Engine.Update(ctx, t.serverName(), limitsOf(t.c, t.o.Server))
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}
@@ -224,7 +244,7 @@ func (t *task) updateLimits(ctx context.Context) error {
 		return inspectErr
 	}
 	t.o.Server = now
-	if !limitsDiffer(t.c.Spec, now.Live) {
+	if !limitsDiffer(t.c, now) {
 		if t.c.Status.ObservedGeneration == t.c.Meta.Generation && !failing(t.c) { // nobody has changed the spec
 			t.Metrics.Repaired.WithLabelValues("limits").Inc()
 		}
@@ -239,32 +259,37 @@ func (t *task) updateLimits(ctx context.Context) error {
 	}
 	return t.report("", text, func(st *v1.ContainerStatus, at time.Time) {
 		st.LimitsRefused = limitsAttempt(t.c, now)
-		setCondition(st, at, v1.LimitsApplied, v1.False, "Refused", text)
+		if now.Running && errors.Is(err, runtime.ErrNoRoom) {
+			st.LimitsRefused += thisRun
+		}
+		setCondition(st, at, condition(v1.LimitsApplied, v1.False, "Refused", text))
 	})
 }
+
+// thisRun ends the record of an attempt that holds for a run: its machine has no room, and that of the next
+// one may have.
+const thisRun = "/run"
 
 // limitsAttempt identifies one attempt to change the limits of one container.
 func limitsAttempt(c v1.Container, server runtime.State) string {
 	return fmt.Sprintf("%d/%s", c.Meta.Generation, server.ContainerID)
 }
 
-// startServer records a start before it calls the engine, so that a crash between
-// the two neither loses nor repeats the start.
+// startServer starts the server container. The start is recorded already, so that a crash between
+// the two neither loses nor repeats it.
 func (t *task) startServer(ctx context.Context) (controller.Result, error) {
-	if !startRecorded(t.c, t.o) {
-		if recorded, err := t.announceStart(ctx); err != nil || !recorded {
-			return controller.Result{}, err
-		}
-	}
-	if err := t.recordApplied(); err != nil {
+	if err := t.recordPrepared(); err != nil {
 		return controller.Result{}, err
 	}
 	err := t.startMounted(ctx, t.serverName())
-	if errors.Is(err, runtime.ErrStarting) {
+	switch {
+	case errors.Is(err, runtime.ErrStarting):
 		return waitFor(startPoll), t.recordWait(v1.Started, err)
+	case errors.Is(err, runtime.ErrImageNotFound):
+		return t.resolveAgain(ctx, err)
 	}
 	if err == nil {
-		t.Configs.Forget(t.c.Meta.ID)
+		t.Preparations.Forget(t.c.Meta.ID)
 	}
 	if reason, known := startFailure(err); known {
 		err = t.recordStartFailure(reason, err)
@@ -282,9 +307,13 @@ func (t *task) recordWait(kind string, err error) error {
 	if t.reported(text) {
 		return nil
 	}
+	reason := v1.ReasonStartWaits
+	if errors.Is(err, runtime.ErrNoRoom) {
+		reason = reasonNoRoom
+	}
 	return t.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
-		setCondition(st, now, kind, v1.Unknown, v1.ReasonStartWaits, text)
+		setCondition(st, now, condition(kind, v1.Unknown, reason, text))
 	})
 }
 
@@ -300,21 +329,16 @@ func (t *task) recordBegun() error {
 	})
 }
 
-// announceStart records a start. It returns false if the spec has changed since it was
-// loaded, or the volume is being restored.
-func (t *task) announceStart(ctx context.Context) (recorded bool, err error) {
+// recordStart records a start, whose volume is prepared next. It records nothing if the spec has changed
+// since it was loaded, or the volume is being restored.
+func (t *task) recordStart(ctx context.Context) (err error) {
 	if t.o.Engine, err = t.instances.query(ctx, t.Engine); err != nil {
-		return false, err
+		return err
 	}
 	// A restore of the volume waits only for the starts that are recorded.
 	free := func(tx *store.Tx) bool { return store.Restoring(tx, t.c.Spec.VolumeID) == "" }
-	return t.recordUnchanged(free, func(tx *store.Tx) error { return t.recordIn(tx, t.setStarting) })
-}
-
-// recordStart records a start whose config files are applied next.
-func (t *task) recordStart(ctx context.Context) (controller.Result, error) {
-	_, err := t.announceStart(ctx)
-	return controller.Result{}, err
+	_, err = t.recordUnchanged(free, func(tx *store.Tx) error { return t.recordIn(tx, t.setStarting) })
+	return err
 }
 
 func startRecorded(c v1.Container, o Observed) bool {
@@ -348,6 +372,8 @@ func startFailure(err error) (reason string, known bool) {
 		return reasonNoRoom, true
 	case errors.Is(err, runtime.ErrNoAddress):
 		return "AddressMissing", true
+	case errors.Is(err, runtime.ErrHost):
+		return v1.ReasonHostFault, true
 	case errors.Is(err, runtime.ErrBadCommand):
 		return "BadCommand", true
 	case errors.Is(err, runtime.ErrMountRefused):
@@ -363,7 +389,7 @@ func startFailure(err error) (reason string, known bool) {
 // recordStartFailure records why a start failed. It is retried with the backoff of
 // a crash, also with the restart policy never: there was no run.
 func (t *task) recordStartFailure(reason string, err error) error {
-	text := "cannot start: " + causeOf(err)
+	text := "cannot start: " + v1.ClippedText(causeOf(err), maxCause)
 	if holders := t.overlapping(); reason == "PortTaken" && len(holders) > 0 {
 		text += "; the same port is bound as " + strings.Join(holders, ", ")
 	}
@@ -373,10 +399,13 @@ func (t *task) recordStartFailure(reason string, err error) error {
 			code := 127 // the shell's exit code of a command that it cannot run
 			st.ExitCode = &code
 		}
-		setCondition(st, now, v1.Started, v1.False, reason, text)
+		setCondition(st, now, condition(v1.Started, v1.False, reason, text))
 		t.nextCrash(st, now)
 	})
 }
+
+// maxCause bounds the text of an engine or a registry in a message that says more.
+const maxCause = 350
 
 // causeOf returns the text of an error of the engine. The container's message names neither
 // the call nor the container.
@@ -395,27 +424,25 @@ func (t *task) recordReach() error {
 	}
 	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = t.o.Unreachable
-		setCondition(st, now, v1.MachineReachable, status, reason, text)
+		setCondition(st, now, condition(v1.MachineReachable, status, reason, text))
 	}, message{reason, text})
 }
 
 // overlapping returns the claims of ports that a host cannot bind beside those of the
 // container: one of the two addresses is the unspecified one, which means every address.
 func (t *task) overlapping() (list []string) {
-	_ = t.Store.View(func(tx *store.Tx) error { // an error hides names only
-		pools := store.Pools.List(tx)
-		for _, p := range t.c.Spec.Ports {
-			for _, pool := range pools {
-				if pool.Spec.Protocol != p.Protocol || !overlap(pool.Spec.IP, p.IP) {
-					continue
-				}
-				if held, err := store.GetClaim(tx, pool.Meta.ID, p.Port); err == nil && held.Container != "" {
-					list = append(list, fmt.Sprintf("%s by container %s", net.JoinHostPort(pool.Spec.IP, strconv.Itoa(p.Port)), held.Container))
-				}
+	tx := t.Store.Read()
+	pools := store.Pools.List(tx)
+	for _, p := range t.c.Spec.Ports {
+		for _, pool := range pools {
+			if pool.Spec.Protocol != p.Protocol || !overlap(pool.Spec.IP, p.IP) {
+				continue
+			}
+			if held, err := store.GetClaim(tx, pool.Meta.ID, p.Port); err == nil && held.Container != "" { // an error hides a name only
+				list = append(list, fmt.Sprintf("%s by container %s", net.JoinHostPort(pool.Spec.IP, strconv.Itoa(p.Port)), held.Container))
 			}
 		}
-		return nil
-	})
+	}
 	return list
 }
 
@@ -446,6 +473,7 @@ func (t *task) recordRunning() error {
 	return t.record(func(st *v1.ContainerStatus, _ time.Time) {
 		t.adopt(st)
 		st.Phase, st.NextRetryAt = v1.Running, nil
+		st.Totals.Runs++
 	})
 }
 
@@ -463,7 +491,7 @@ func (t *task) recordStartSlow() error {
 		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
 	}
 	return t.report(v1.StartPatternNotMatched, text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text)
+		setCondition(st, now, condition(v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text))
 	})
 }
 
@@ -476,7 +504,7 @@ func (t *task) recordStartTimeout() error {
 	}
 	return t.report(v1.ReasonStartTimedOut, text, func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Stopping, now, false, false
-		setCondition(st, now, v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text)
+		setCondition(st, now, condition(v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text))
 	})
 }
 
@@ -525,8 +553,8 @@ func (t *task) forget(ctx context.Context) error {
 		}
 	}
 	t.Pulls.Forget(t.c.Meta.ID)
-	t.Configs.Cancel(t.c.Meta.ID)
-	t.Configs.Forget(t.c.Meta.ID)
+	t.Preparations.Cancel(t.c.Meta.ID)
+	t.Preparations.Forget(t.c.Meta.ID)
 	if err := t.forgetConsole(ctx); err != nil {
 		return err
 	}
@@ -534,7 +562,16 @@ func (t *task) forget(ctx context.Context) error {
 		return err
 	}
 	t.timers.forget(t.c.Meta.ID)
+	if t.madeAgain() { // its sockets listen already; those of the former container end because its UID is gone
+		return nil
+	}
 	return t.forgetConsole(ctx)
+}
+
+// madeAgain reports whether there is a container with the id of one that was purged.
+func (t *task) madeAgain() bool {
+	_, err := store.Containers.Get(t.Store.Read(), t.c.Meta.ID)
+	return err == nil
 }
 
 func (t *task) forgetConsole(ctx context.Context) error {

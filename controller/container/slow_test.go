@@ -113,15 +113,13 @@ func slowWorld(w *world, change func(*v1.ContainerSpec)) {
 func stored(w *world, kind string) (list []v1.Event) {
 	w.t.Helper()
 	synctest.Wait()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		all, err := store.ReadEvents(tx, 0, 1000)
-		for _, e := range all {
-			if e.Event == kind && e.Reason != "" {
-				list = append(list, e)
-			}
+	all, err := store.ReadEvents(w.store.Read(), 0, 1000)
+	for _, e := range all {
+		if e.Event == kind && e.Reason != "" {
+			list = append(list, e)
 		}
-		return err
-	}))
+	}
+	require.NoError(w.t, err)
 	return list
 }
 

@@ -27,6 +27,9 @@ const (
 // assignment matches a word that sets a variable for the command after it.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
+// comment matches a comment, which a shell leaves out.
+var comment = regexp.MustCompile(`(^|\s)#`)
+
 func stopTimeout(s v1.ContainerSpec) time.Duration {
 	if s.Stop.Timeout > 0 {
 		return time.Duration(s.Stop.Timeout)
@@ -39,6 +42,29 @@ func stopSignal(s v1.ContainerSpec, server runtime.State) string {
 	return cmp.Or(s.Stop.Signal, server.StopSignal, defaultStopSignal)
 }
 
+// stopOf returns what asks a run to exit: input for the console, and the signal in its place where the
+// console does not accept it, or there is no input. A caret stands for a control character, as
+// ^C, which a terminal makes SIGINT, or for a signal, as ^SIGTERM.
+func stopOf(s v1.ContainerSpec, server runtime.State) (input, signal string) {
+	command, signal := s.Stop.Command, stopSignal(s, server)
+	if command == "^^C" || command == "^^c" { // authors of eggs mean ^C
+		command = command[1:]
+	}
+	name, caret := strings.CutPrefix(command, "^")
+	switch upper := strings.ToUpper(name); {
+	case caret && strings.HasPrefix(upper, "SIG"):
+		return "", upper
+	case caret && upper == "C" && !server.TTY:
+		return "", "SIGINT"
+	case caret && len(upper) == 1 && upper[0] >= 'A' && upper[0] <= 'Z':
+		if upper == "C" {
+			signal = "SIGINT"
+		}
+		return string(upper[0] & 0x1f), signal
+	}
+	return command, signal
+}
+
 func serverName(id string) runtime.Name    { return runtime.Name{ID: id, Role: runtime.Server} }
 func installerName(id string) runtime.Name { return runtime.Name{ID: id, Role: runtime.Install} }
 
@@ -47,7 +73,7 @@ func commonSpec(c v1.Container, volume string) runtime.Spec {
 	s := c.Spec
 	return runtime.Spec{
 		Revision:  c.Meta.Revision,
-		Env:       environment(s),
+		Env:       environment(s, ""),
 		Mounts:    []runtime.Mount{{Source: volume, Target: v1.Home}},
 		Live:      limits(s),
 		IOWeight:  s.Limits.IOWeight,
@@ -56,7 +82,16 @@ func commonSpec(c v1.Container, volume string) runtime.Spec {
 		Workdir:   v1.Home,
 		Home:      v1.Home,
 		MachineID: machineID(c.Meta.UID),
+		Placement: placement(s.Placement),
 	}
+}
+
+func placement(p v1.Placement) runtime.Placement {
+	place := runtime.Placement{NodeSelector: p.NodeSelector, RuntimeClass: p.RuntimeClass, PriorityClass: p.PriorityClass}
+	for _, t := range p.Tolerations {
+		place.Tolerations = append(place.Tolerations, runtime.Toleration(t))
+	}
+	return place
 }
 
 // machineID returns an id for a container that other containers do not have, and that it
@@ -70,9 +105,9 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := commonSpec(c, volume), v1.WithDefaults(c.Spec)
 	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
 	spec.Image = s.Image
-	spec.Command, spec.SignalGroup = command(s.StartupCommand)
+	spec.Command = command(s.StartupCommand)
 	spec.TTY, spec.Labels, spec.StopSignal, spec.Hostname = *s.TTY, s.Labels, s.Stop.Signal, s.Hostname
-	if s.Workdir != "" {
+	if s.Workdir != "" || len(spec.Command) == 0 { // the image's command needs the image's directory
 		spec.Workdir = s.Workdir
 	}
 	spec.StopTimeout, spec.ReadOnlyRoot = stopTimeout(s), *s.ReadOnlyRoot
@@ -91,8 +126,14 @@ func installerSpec(c v1.Container, volume string) runtime.Spec {
 	shell := cmp.Or(s.InstallEntrypoint, "/bin/sh") // the script's own #! line is a comment to it
 	script := strings.ReplaceAll(strings.TrimPrefix(s.Script(), "\ufeff"), "\r\n", "\n")
 	spec.Image, spec.Command = installImage(s), []string{shell, "-c", script}
+	spec.User = cmp.Or(s.InstallUser, s.User)
+	spec.Entrypoint = s.InstallEntrypoint != "" // as the panels of eggs do
 	spec.Workdir = cmp.Or(s.InstallMount, v1.Home)
 	spec.Mounts[0].Target = spec.Workdir
+	if _, set := s.Env["HOME"]; !set {
+		spec.Env = append(spec.Env, "HOME="+spec.Workdir)
+		slices.Sort(spec.Env)
+	}
 	return spec
 }
 
@@ -107,24 +148,25 @@ func installImage(s v1.ContainerSpec) string {
 // operators, variables, a builtin or an assignment, is passed to /bin/sh. An empty
 // line is the image's own command.
 //
-// A shell that waits for a program would take its stop signal, end at once, and end the
-// container with it. So a single program replaces the shell. For any other line the signal
-// goes to the whole group, and the shell ends after the program that it waits for.
-func command(line string) (words []string, group bool) {
+// A single program replaces the shell. For any other line the stop signal goes to the program
+// too, and the shell ends after the program that it waits for, with its exit code.
+func command(line string) []string {
+	line = strings.TrimSuffix(strings.ReplaceAll(line, "\r\n", "\n"), "\r")
+	line = strings.TrimRight(line, "\n")
 	if strings.TrimSpace(line) == "" {
-		return nil, false
+		return nil
 	}
 	words, err := shellwords.Parse(line)
 	bad := err != nil || len(words) == 0
 	switch {
 	case bad || strings.ContainsAny(line, operators) || assignment.MatchString(words[0]) || slices.Contains(builtins, words[0]):
-		return []string{"/bin/sh", "-c", awaitProgram + line}, true
+		return []string{"/bin/sh", "-c", awaitProgram + line}
 	case words[0] == "exec":
-		return []string{"/bin/sh", "-c", line}, false
-	case strings.ContainsAny(line, "$*?["):
-		return []string{"/bin/sh", "-c", "exec " + line}, false
+		return []string{"/bin/sh", "-c", line}
+	case strings.ContainsAny(line, "$*?[~"), comment.MatchString(line):
+		return []string{"/bin/sh", "-c", "exec " + line}
 	}
-	return words, false
+	return words
 }
 
 const (
@@ -136,14 +178,15 @@ const (
 )
 
 // builtins are words that exec does not take.
-var builtins = []string{"!", ".", ":", "[", "{", "alias", "cd", "command", "echo", "eval", "exit", "export", "false", "if", "printf", "read",
+var builtins = []string{"!", ".", ":", "[", "{", "alias", "cd", "command", "echo", "eval", "exit", "export", "false", "if",
+	"printf", "read",
 	"return", "set", "shift", "source", "test", "time", "trap", "true", "ulimit", "umask", "unset", "until", "wait", "while"}
 
 // environment returns the variables of a container. The time zone is one of them,
 // unless the client sets TZ itself.
-func environment(s v1.ContainerSpec) []string {
+func environment(s v1.ContainerSpec, gateway string) []string {
 	list := make([]string, 0, len(s.Env)+1)
-	for k, v := range s.Env {
+	for k, v := range s.ExpandedEnv(gateway) {
 		list = append(list, k+"="+v)
 	}
 	if _, set := s.Env["TZ"]; s.Timezone != "" && !set {
@@ -177,10 +220,38 @@ func stopTimeoutDiffers(s v1.ContainerSpec, server runtime.State) bool {
 	return time.Duration(math.Ceil(stopTimeout(s).Seconds()))*time.Second != have
 }
 
+// outdated reports whether an existing server container was created from an older spec.
+func outdated(c v1.Container, server runtime.State) bool {
+	return exists(server) && server.SpecHash != c.Spec.SpecHash()
+}
+
+// limitsOf returns the limits that can be in force in an existing server container: one of an older
+// spec neither gains nor loses a limit.
+func limitsOf(c v1.Container, server runtime.State) runtime.Live {
+	want, live := limits(c.Spec), server.Live
+	if !outdated(c, server) {
+		return want
+	}
+	if live.Memory == 0 || want.Memory == 0 {
+		want.Memory, want.Swap = live.Memory, live.Swap
+	}
+	if (live.Swap < 0) != (want.Swap < 0) {
+		want.Swap = live.Swap
+	}
+	if live.CPU == 0 {
+		want.CPU = 0
+	}
+	if live.Cpuset == "" {
+		want.Cpuset = ""
+	}
+	want.NoOOMKill = live.NoOOMKill
+	return want
+}
+
 // limitsDiffer reports whether a limit of the spec is in force with another value.
 // Limits that the spec leaves empty are the engine's defaults and not compared.
-func limitsDiffer(s v1.ContainerSpec, live runtime.Live) bool {
-	want := limits(s)
+func limitsDiffer(c v1.Container, server runtime.State) bool {
+	want, live := limitsOf(c, server), server.Live
 	if want.Swap >= 0 {
 		live.Swap = max(live.Swap, 0) // a kernel that does not count swap reports no limit for all containers
 	}

@@ -31,10 +31,36 @@ func TestCommand(t *testing.T) {
 		"exec java -jar x.jar":          shell("exec java -jar x.jar"),
 		"LANG=C java -jar x.jar":        compound("LANG=C java -jar x.jar"),
 		"a\nb":                          compound("a\nb"),
+		"a\r\nb\r\n":                    compound("a\nb"),
+		"java -jar x.jar\r\n":           {"java", "-jar", "x.jar"},
+		"java -jar x.jar\r":             {"java", "-jar", "x.jar"},
+		"~/run.sh a":                    shell("exec ~/run.sh a"),
+		"java -jar x.jar # the game":    shell("exec java -jar x.jar # the game"),
+		"java a#b":                      {"java", "a#b"},
 	} {
-		got, group := command(line)
-		require.Equal(t, want, got, line)
-		require.Equal(t, len(got) == 3 && strings.HasPrefix(got[2], "trap "), group, line)
+		require.Equal(t, want, command(line), line)
+	}
+}
+
+func TestStopOf(t *testing.T) {
+	for command, want := range map[string][2]string{ // with a terminal
+		"stop":     {"stop", "SIGQUIT"},
+		"^C":       {"\x03", "SIGINT"},
+		"^c":       {"\x03", "SIGINT"},
+		"^^C":      {"\x03", "SIGINT"},
+		"^D":       {"\x04", "SIGQUIT"},
+		"^SIGTERM": {"", "SIGTERM"},
+		"^sigkill": {"", "SIGKILL"},
+		"^CSTOP":   {"^CSTOP", "SIGQUIT"},
+		"^":        {"^", "SIGQUIT"},
+		"":         {"", "SIGQUIT"},
+	} {
+		input, signal := stopOf(v1.ContainerSpec{Stop: v1.Stop{Command: command}}, runtime.State{TTY: true, StopSignal: "SIGQUIT"})
+		require.Equal(t, want, [2]string{input, signal}, command)
+	}
+	for _, command := range []string{"^C", "^^C"} {
+		input, signal := stopOf(v1.ContainerSpec{Stop: v1.Stop{Command: command}}, runtime.State{})
+		require.Equal(t, "SIGINT", input+signal, command)
 	}
 }
 
@@ -49,15 +75,30 @@ func TestInstallerOfAnEgg(t *testing.T) {
 	s := v1.ContainerSpec{Image: "i", InstallScript: new("#!/usr/bin/python3\nid"), InstallMount: "/mnt/server", InstallEntrypoint: "bash"}
 	spec := installerSpec(v1.Container{Spec: s}, "/v")
 	require.Equal(t, []string{"bash", "-c", s.Script()}, spec.Command)
+	require.True(t, spec.Entrypoint, "the image's own comes first")
 	require.Equal(t, "/mnt/server", spec.Workdir)
+	require.Equal(t, []string{"HOME=/mnt/server"}, spec.Env)
+	s.Env = map[string]string{"HOME": "/root"}
+	require.Equal(t, []string{"HOME=/root"}, installerSpec(v1.Container{Spec: s}, "/v").Env)
 	require.Equal(t, []runtime.Mount{{Source: "/v", Target: "/mnt/server"}}, spec.Mounts)
 	require.Equal(t, []runtime.Mount{{Source: "/v", Target: v1.Home}}, serverSpec(v1.Container{Spec: s}, "/v").Mounts)
 }
 
+// TestWorkdirOfTheImage: the directory of the image is that of its own command alone.
+func TestWorkdirOfTheImage(t *testing.T) {
+	for _, c := range []struct{ command, workdir, want string }{
+		{"", "", ""}, {" ", "", ""}, {"", "/w", "/w"}, {"run", "", v1.Home}, {"run", "/w", "/w"},
+	} {
+		s := v1.ContainerSpec{Image: "i", StartupCommand: c.command, Workdir: c.workdir}
+		require.Equal(t, c.want, serverSpec(v1.Container{Spec: s}, "/v").Workdir, c)
+		require.Equal(t, v1.Home, installerSpec(v1.Container{Spec: s}, "/v").Workdir, c)
+	}
+}
+
 func TestTimezoneIsTZ(t *testing.T) {
-	require.Equal(t, []string{"A=b", "TZ=Europe/Berlin"}, environment(v1.ContainerSpec{Timezone: "Europe/Berlin", Env: map[string]string{"A": "b"}}))
-	require.Equal(t, []string{"TZ=UTC"}, environment(v1.ContainerSpec{Timezone: "Europe/Berlin", Env: map[string]string{"TZ": "UTC"}}))
-	require.Empty(t, environment(v1.ContainerSpec{}))
+	require.Equal(t, []string{"A=b", "TZ=Europe/Berlin"}, environment(v1.ContainerSpec{Timezone: "Europe/Berlin", Env: map[string]string{"A": "b"}}, ""))
+	require.Equal(t, []string{"TZ=UTC"}, environment(v1.ContainerSpec{Timezone: "Europe/Berlin", Env: map[string]string{"TZ": "UTC"}}, ""))
+	require.Empty(t, environment(v1.ContainerSpec{}, ""))
 }
 
 // appliedElsewhere are the fields of a container's spec that are not part of what the
@@ -68,14 +109,17 @@ var appliedElsewhere = map[string]string{
 	"install_timeout":     "plan.go InstallLimit",
 	"pull_policy":         "pull.go PullPolicy",
 	"limits.disk":         "volume.go SmallestLimit",
-	"stop.command":        "exit.go Stop.Command",
+	"stop.command":        "spec.go Stop.Command",
 	"restart_policy.mode": "exit.go RestartPolicy.Mode",
 	"registry_auth":       "pull.go RegistryAuth",
 	"config_files":        "config_files.go ConfigFiles",
+	"denied_files":        "../../store/index.go DeniedFiles",
 	"power":               "plan.go Power",
 	"run":                 "plan.go RunGeneration",
 	"kill_run":            "plan.go KillGeneration",
 	"requested_by":        "record.go RequestedBy",
+	"deferred":            "condition.go Deferred",
+	"arrived":             "../../api/v1/container.go Arrived",
 }
 
 // TestSpecFieldsAreApplied empties one field of a container's spec after the other. It

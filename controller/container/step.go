@@ -45,70 +45,113 @@ var (
 	Rest = Step{Name: "rest", run: (*task).rest, ends: true}
 
 	// An installation.
-	RecordInstalling  = Step{Name: "record installing", run: recording((*task).recordInstalling)}
-	PullImage         = Step{Name: "pull image", run: (*task).pullMissing} // the image is not on the host
-	CreateInstaller   = Step{Name: "create installer", run: (*task).createInstaller, expensive: true}
-	StartInstaller    = Step{Name: "start installer", run: (*task).startInstaller, expensive: true, starts: true}
-	AwaitInstall      = Step{Name: "await install", run: (*task).await, ends: true}                  // the installer runs
-	RecordInstallSlow = Step{Name: "record install slow", run: recording((*task).recordInstallSlow)} // it has run for long
-	KillInstaller     = Step{Name: "kill installer", run: calling((*task).killInstaller)}            // it took too long, or its installation is no longer requested
-	FinishInstall     = Step{Name: "finish install", run: (*task).finishInstall, expensive: true}    // it exited: create the server container, and record the result
-	RemoveInstaller   = Step{Name: "remove installer", run: calling((*task).removeInstaller), expensive: true}
+
+	RecordInstalling = Step{Name: "record installing", run: recording((*task).recordInstalling)}
+	// the image is not on the host
+	PullImage       = Step{Name: "pull image", run: (*task).pullMissing}
+	CreateInstaller = Step{Name: "create installer", run: (*task).createInstaller, expensive: true}
+	StartInstaller  = Step{Name: "start installer", run: (*task).startInstaller, expensive: true, starts: true}
+	// the installer runs
+	AwaitInstall = Step{Name: "await install", run: (*task).await, ends: true}
+	// it has run for long
+	RecordInstallSlow = Step{Name: "record install slow", run: recording((*task).recordInstallSlow)}
+	// it took too long, or its installation is no longer requested
+	KillInstaller = Step{Name: "kill installer", run: calling((*task).killInstaller)}
+	// it exited: create the server container, and record the result
+	FinishInstall   = Step{Name: "finish install", run: (*task).finishInstall, expensive: true}
+	RemoveInstaller = Step{Name: "remove installer", run: calling((*task).removeInstaller), expensive: true}
 
 	// The server container.
-	RefreshImage  = Step{Name: "refresh image", run: (*task).refreshImage} // pull the image of a server that is about to start
-	CreateServer  = Step{Name: "create server", run: (*task).createServer, expensive: true}
-	RecordCreated = Step{Name: "record created", run: recording((*task).recordCreated)}     // record the id of the new server container
-	RemoveServer  = Step{Name: "remove server", run: (*task).removeServer, expensive: true} // it was created from an older spec
-	UpdateLimits  = Step{Name: "update limits", run: calling((*task).updateLimits)}         // of the existing container
 
-	ConnectServer = Step{Name: "connect server", run: calling((*task).connectServer)} // it was disconnected from outside
+	// pull the image of a server that is about to start
+	RefreshImage = Step{Name: "refresh image", run: (*task).refreshImage}
+	CreateServer = Step{Name: "create server", run: (*task).createServer, expensive: true}
+	// record the id of the new server container
+	RecordCreated = Step{Name: "record created", run: recording((*task).recordCreated)}
+	// it was created from an older spec
+	RemoveServer = Step{Name: "remove server", run: (*task).removeServer, expensive: true}
+	// of the existing container
+	UpdateLimits = Step{Name: "update limits", run: calling((*task).updateLimits)}
+	// it was disconnected from outside
+	ConnectServer = Step{Name: "connect server", run: calling((*task).connectServer)}
 
 	// A run.
-	RecordStart         = Step{Name: "record start", run: (*task).recordStart}                                // before the config files are applied
-	Configure           = Step{Name: "configure", run: (*task).configure}                                     // apply the config files, which takes no permit
-	StartServer         = Step{Name: "start server", run: (*task).startServer, expensive: true, starts: true} // record the start, then call the engine
-	RecordEngine        = Step{Name: "record engine", run: recording((*task).recordEngine)}                   // the run continues under another instance of the engine
-	RecordBegun         = Step{Name: "record begun", run: recording((*task).recordBegun)}                     // a start that took long has begun a run
-	RecordStarting      = Step{Name: "record starting", run: recording((*task).recordStarting)}               // a requested run was started from outside
-	AwaitMatch          = Step{Name: "await match", run: (*task).await, ends: true}                           // the run has not matched its start pattern
-	RecordStartSlow     = Step{Name: "record start slow", run: recording((*task).recordStartSlow)}            // it has not for long
-	RecordStartTimeout  = Step{Name: "record start timeout", run: recording((*task).recordStartTimeout)}      // it has not within its time: it is stopped
-	AwaitSurvival       = Step{Name: "await survival", run: (*task).await, ends: true}                        // the kernel killed a process: does the run go on?
-	RecordProcessKilled = Step{Name: "record process killed", run: recording((*task).recordProcessKilled)}    // it does
-	RecordRunning       = Step{Name: "record running", run: recording((*task).recordRunning), ends: true}     // the start pattern matched
-	Unpause             = Step{Name: "unpause", run: calling((*task).unpause)}                                // the container was paused from outside
+
+	// before anything is done for it
+	RecordStart = Step{Name: "record start", run: calling((*task).recordStart)}
+	// give it to the account, and set config files: without a permit
+	PrepareVolume = Step{Name: "prepare volume", run: (*task).prepareVolume}
+	// call the engine
+	StartServer = Step{Name: "start server", run: (*task).startServer, expensive: true, starts: true}
+	// the run continues under another instance of the engine
+	RecordEngine = Step{Name: "record engine", run: recording((*task).recordEngine)}
+	// a start that took long has begun a run
+	RecordBegun = Step{Name: "record begun", run: recording((*task).recordBegun)}
+	// a requested run was started from outside
+	RecordStarting = Step{Name: "record starting", run: recording((*task).recordStarting)}
+	// the run has not matched its start pattern
+	AwaitMatch = Step{Name: "await match", run: (*task).await, ends: true}
+	// it has not for long
+	RecordStartSlow = Step{Name: "record start slow", run: recording((*task).recordStartSlow)}
+	// it has not within its time: it is stopped
+	RecordStartTimeout = Step{Name: "record start timeout", run: recording((*task).recordStartTimeout)}
+	// the kernel killed a process: does the run go on?
+	AwaitSurvival = Step{Name: "await survival", run: (*task).await, ends: true}
+	// it does
+	RecordProcessKilled = Step{Name: "record process killed", run: recording((*task).recordProcessKilled)}
+	// the start pattern matched
+	RecordRunning = Step{Name: "record running", run: recording((*task).recordRunning), ends: true}
+	// the container was paused from outside
+	Unpause = Step{Name: "unpause", run: calling((*task).unpause)}
 
 	// The end of a run.
+
 	RecordStopping = Step{Name: "record stopping", run: recording((*task).recordStopping)}
 	SendStop       = Step{Name: "send stop", run: calling((*task).sendStop)}
-	AwaitStop      = Step{Name: "await stop", run: (*task).await, ends: true}         // the grace period is not over
-	AwaitEngine    = Step{Name: "await engine", run: (*task).awaitEngine, ends: true} // the container exited, and the engine may be shutting down
-	AwaitOutput    = Step{Name: "await output", run: (*task).awaitOutput, ends: true} // the container exited, and its last output is being read
-	KillServer     = Step{Name: "kill server", run: calling((*task).killServer)}
-	RecordExit     = Step{Name: "record exit", run: recording((*task).recordExit)}
-	RecordOOM      = Step{Name: "record oom", run: recording((*task).recordOOM)} // correct a recorded exit: the run ran out of memory
-	AwaitRetry     = Step{Name: "await retry", run: (*task).await, ends: true}   // the backoff is not over
+	// the grace period is not over
+	AwaitStop = Step{Name: "await stop", run: (*task).await, ends: true}
+	// the container exited, and the engine may be shutting down
+	AwaitEngine = Step{Name: "await engine", run: (*task).awaitEngine, ends: true}
+	// the container exited, and its last output is being read
+	AwaitOutput = Step{Name: "await output", run: (*task).awaitOutput, ends: true}
+	// the container was killed, and the engine may report that it ran out of memory
+	AwaitCause = Step{Name: "await cause", run: (*task).await, ends: true}
+	KillServer = Step{Name: "kill server", run: calling((*task).killServer)}
+	RecordExit = Step{Name: "record exit", run: recording((*task).recordExit)}
+	// correct a recorded exit: the run ran out of memory
+	RecordOOM = Step{Name: "record oom", run: recording((*task).recordOOM)}
+	// the backoff is not over
+	AwaitRetry = Step{Name: "await retry", run: (*task).await, ends: true}
 
 	// A machine of an engine of many hosts.
-	RecordReach  = Step{Name: "record reach", run: recording((*task).recordReach)}    // it does not answer, or answers again
-	AwaitMachine = Step{Name: "await machine", run: (*task).awaitMachine, ends: true} // it does not answer: the container may run on
+
+	// it does not answer, or answers again
+	RecordReach = Step{Name: "record reach", run: recording((*task).recordReach)}
+	// it does not answer: the container may run on
+	AwaitMachine = Step{Name: "await machine", run: (*task).awaitMachine, ends: true}
 
 	// The volume, and the deletion.
-	RecordPressure = Step{Name: "record pressure", run: recording((*task).recordPressure)}  // the begin or the end of disk pressure
-	AwaitSpace     = Step{Name: "await space", run: (*task).await, ends: true}              // under disk pressure: the grace period of the run is not over
-	RecordVolume   = Step{Name: "record volume", run: recording((*task).recordVolumeReady)} // the directory of the volume is missing, or is there again
+
+	// the begin or the end of disk pressure
+	RecordPressure = Step{Name: "record pressure", run: recording((*task).recordPressure)}
+	// under disk pressure: the grace period of the run is not over
+	AwaitSpace = Step{Name: "await space", run: (*task).await, ends: true}
+	// the directory of the volume is missing, or is there again
+	RecordVolume   = Step{Name: "record volume", run: recording((*task).recordVolumeReady)}
 	RecordDeleting = Step{Name: "record deleting", run: recording((*task).recordDeleting)}
-	Forget         = Step{Name: "forget", run: calling((*task).forget), ends: true} // nothing is left on the host: purge the object
+	// nothing is left on the host: purge the object
+	Forget = Step{Name: "forget", run: calling((*task).forget), ends: true}
 )
 
 // Steps returns all steps.
 func Steps() []Step {
 	return []Step{
-		Rest, RecordInstalling, PullImage, CreateInstaller, StartInstaller, AwaitInstall, RecordInstallSlow, KillInstaller, FinishInstall,
-		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, ConnectServer, RecordStart, Configure, StartServer, RecordEngine, RecordBegun, RecordStarting,
-		AwaitMatch, RecordStartSlow, RecordStartTimeout, AwaitSurvival, RecordProcessKilled, RecordRunning, Unpause, RecordStopping, SendStop, AwaitStop, AwaitEngine,
-		AwaitOutput, KillServer, RecordExit, RecordOOM, AwaitRetry, RecordReach, AwaitMachine, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
+		Rest, RecordInstalling, PullImage, CreateInstaller, StartInstaller, AwaitInstall, RecordInstallSlow, KillInstaller,
+		FinishInstall, RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits,
+		ConnectServer, RecordStart, PrepareVolume, StartServer, RecordEngine, RecordBegun, RecordStarting, AwaitMatch,
+		RecordStartSlow, RecordStartTimeout, AwaitSurvival, RecordProcessKilled, RecordRunning, Unpause, RecordStopping,
+		SendStop, AwaitStop, AwaitEngine, AwaitOutput, AwaitCause, KillServer, RecordExit, RecordOOM, AwaitRetry,
+		RecordReach, AwaitMachine, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
 	}
 }
 

@@ -11,17 +11,13 @@ import (
 )
 
 // Volumes returns a source of the containers whose volume has changed: what it occupies, whether its
-// directory is there, or whether it is being restored. The resync makes up for what an error of the
-// store hides.
+// directory is there, or whether it is being restored.
 func Volumes(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		return store.Volumes.Source(s, store.StatusChanged)(ctx, func(id string) {
-			_ = s.View(func(tx *store.Tx) error {
-				for _, user := range store.Containers.IDsBy(tx, id) {
-					notify(user)
-				}
-				return nil
-			})
+			for _, user := range store.Containers.IDsBy(s.Read(), id) {
+				notify(user)
+			}
 		})
 	}
 }
@@ -58,7 +54,7 @@ func (t *task) recordVolumeReady() error {
 		case st.Message == before:
 			st.Message = ""
 		}
-		setCondition(st, now, v1.VolumeReady, status, reason, text)
+		setCondition(st, now, condition(v1.VolumeReady, status, reason, text))
 	}, message{reason, text})
 }
 
@@ -75,7 +71,7 @@ func (t *task) observePressure(v v1.Volume) {
 	case root.Exceeds(limit), !known && pressure(t.c) == v1.ReasonRootOverLimit:
 		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
 		if root.Unmeasured {
-			o.Unmeasured = fmt.Sprintf("what the container has written outside its volume could not be measured within %s: it counts as more than docker.root_limit", rootTimeout)
+			o.Unmeasured = "what the container has written outside its volume could not be measured as a whole: it counts as more than docker.root_limit"
 		}
 	case used.Exceeds(diskLimit):
 		o.OverLimit = v1.ReasonOverLimit
@@ -121,12 +117,12 @@ func stopLimit(c v1.Container) time.Duration {
 func (t *task) recordPressure() error {
 	if t.o.OverLimit == "" {
 		return t.record(func(st *v1.ContainerStatus, now time.Time) {
-			setCondition(st, now, v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit")
+			setCondition(st, now, condition(v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit"))
 		}, message{text: "the volume is within its limit again"})
 	}
 	text := t.o.pressureText()
 	return t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.DiskPressure, v1.True, t.o.OverLimit, text)
+		setCondition(st, now, condition(v1.DiskPressure, v1.True, t.o.OverLimit, text))
 	})
 }
 

@@ -1,6 +1,10 @@
 package container_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +13,7 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
+	"berth/controller/container"
 	"berth/runtime"
 	"berth/store"
 )
@@ -141,15 +146,13 @@ func directory(w *world, status, reason string) {
 // reported returns the reason and the text of every message so far that has a reason.
 func reported(w *world) (list []string) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		events, err := store.ReadEvents(tx, 0, 1000)
-		for _, e := range events {
-			if e.Event == v1.EventMessage && e.Reason != "" {
-				list = append(list, e.Container+" "+e.Reason+": "+e.Data)
-			}
+	events, err := store.ReadEvents(w.store.Read(), 0, 1000)
+	for _, e := range events {
+		if e.Event == v1.EventMessage && e.Reason != "" {
+			list = append(list, e.Container+" "+e.Reason+": "+e.Data)
 		}
-		return err
-	}))
+	}
+	require.NoError(w.t, err)
 	return list
 }
 
@@ -206,22 +209,104 @@ func TestVolumeOfStoppedContainerIsLost(t *testing.T) {
 	})
 }
 
-// TestVolumeIsNotWritable requires that a user who cannot write the volume is reported once, and
-// no more when it can.
+// TestVolumeIsGivenBeforeEachStart requires that the volume is given to the account of the installer and of the
+// server before each of their starts, and never otherwise.
+func TestVolumeIsGivenBeforeEachStart(t *testing.T) {
+	live(t, func(w *world) {
+		var given []container.Owner
+		w.rec.Volumes.Own = func(_ context.Context, volume string, to container.Owner) (string, error) {
+			require.Equal(t, "v", volume)
+			require.Zero(t, w.count("start", server), "before the start")
+			given = append(given, to)
+			return "", nil
+		}
+		account := func(uid, gid int, others ...int) container.Owner {
+			return container.Owner{Account: runtime.Account{UID: uid, GID: gid}, Others: others}
+		}
+		w.installed(func(s *v1.ContainerSpec) { s.User, s.InstallUser = "7:8", "3:4" })
+		require.Equal(t, []container.Owner{account(3, 4)}, given)
+		w.change(on)
+		w.want(v1.Running)
+		require.Equal(t, []container.Owner{account(3, 4), account(7, 8)}, given)
+		require.Empty(t, v1.FindCondition(w.get().Status.Conditions, v1.VolumeWritable).Status, "it was never false")
+
+		w.rec.Volumes.Own = func(_ context.Context, _ string, to container.Owner) (string, error) {
+			given = append(given, to)
+			return "", nil
+		}
+		given = nil
+		w.change(off)
+		w.want(v1.Exit)
+		w.change(func(s *v1.ContainerSpec) { s.User = "9:9" })
+		require.Empty(t, given, "a creation gives nothing")
+		w.change(on)
+		w.want(v1.Running)
+		w.engine.Outside.Exit(server, 1)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, []container.Owner{account(9, 9), account(9, 9)}, given, "also after a crash")
+
+		other := v1.ContainerSpec{Image: "i", VolumeID: "v", User: "5:5", Power: v1.PowerOn, RunGeneration: 1, InstallGeneration: 1}
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Create(tx, "sidecar", other) }))
+		synctest.Wait()
+		require.Equal(t, account(5, 5, 9), given[2], "the files of the other server stay its own")
+	})
+}
+
+// TestVolumeIsNotWritable requires that a user who cannot write the volume is reported once, starts all the
+// same, and is reported no more when it can.
 func TestVolumeIsNotWritable(t *testing.T) {
 	live(t, func(w *world) {
-		reason := "it belongs to 0:0"
-		w.rec.Own = func(volume string, user runtime.Account) (string, error) {
-			require.Equal(t, "v", volume)
-			require.Equal(t, runtime.Account{UID: 7, GID: 8}, user)
-			return reason, nil
-		}
+		reason, failure := "it belongs to 0:0", error(nil)
+		w.rec.Volumes.Own = func(context.Context, string, container.Owner) (string, error) { return reason, failure }
 		w.installed(func(s *v1.ContainerSpec) { s.User = "7:8" })
-		condition := v1.FindCondition(w.get().Status.Conditions, v1.VolumeWritable)
+		restart := func() v1.Condition {
+			w.change(off)
+			w.change(on)
+			return v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.VolumeWritable)
+		}
+		condition := restart()
 		require.Equal(t, []string{v1.False, reason}, []string{condition.Status, condition.Message})
-		require.Equal(t, []string{reason}, w.events(v1.EventMessage))
-		reason = ""
-		w.change(func(s *v1.ContainerSpec) { s.Hostname = "x" })
-		require.Equal(t, v1.True, v1.FindCondition(w.get().Status.Conditions, v1.VolumeWritable).Status)
+		require.Equal(t, []string{reason}, w.events(v1.EventMessage), "of the installer and of the server: once")
+		restart()
+		require.Len(t, w.events(v1.EventMessage), 1)
+		reason, failure = "", errors.New("input/output error")
+		require.Contains(t, restart().Message, "the daemon's log has the error")
+		failure = nil
+		require.Equal(t, v1.True, restart().Status)
+	})
+}
+
+// TestLongWalksDelayNoOthers requires that the walks of many large volumes do not keep others from starting, and
+// that the walk for a start that is no longer requested ends.
+func TestLongWalksDelayNoOthers(t *testing.T) {
+	live(t, func(w *world) {
+		var walks, cancelled atomic.Int64
+		w.rec.Volumes.Own = func(ctx context.Context, volume string, _ container.Owner) (string, error) {
+			if volume == "v" {
+				return "", nil
+			}
+			walks.Add(1)
+			<-ctx.Done()
+			cancelled.Add(1)
+			return "", ctx.Err()
+		}
+		w.installed(nil)
+		id := func(i int) string { return fmt.Sprint("large-", i) }
+		for i := range 10 {
+			large := v1.ContainerSpec{Image: "i", VolumeID: id(i), User: "7:8", Power: v1.PowerOn, RunGeneration: 1, InstallGeneration: 1}
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Create(tx, id(i), large) }))
+		}
+		synctest.Wait()
+		w.change(on)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.EqualValues(t, 10, walks.Load())
+		require.Equal(t, v1.Starting, w.getOf(id(0)).Status.Phase)
+		w.changeOf(id(0), off)
+		require.Equal(t, v1.Exit, w.getOf(id(0)).Status.Phase)
+		w.changeOf(id(0), on)
+		time.Sleep(time.Minute)
+		require.Equal(t, []int64{11, 1}, []int64{walks.Load(), cancelled.Load()})
 	})
 }

@@ -56,6 +56,7 @@ func walk(t *testing.T, seed uint64) {
 		w.volumes = append(w.volumes, id)
 	}
 	go w.rec.Pulls.Run(t.Context())
+	go w.rec.Preparations.Run(t.Context())
 	for range 2 {
 		w.faulty = true
 		for range 300 {
@@ -97,7 +98,13 @@ func (w *walker) act(id string) {
 		func() { _ = intent.Power(w.store, id, intent.Kill) },
 		func() { _ = intent.Power(w.store, id, intent.Restart) },
 		func() { _ = intent.ReinstallContainer(w.store, id, v1.ReinstallRequest{}) },
-		func() { _ = intent.DeleteContainer(w.store, id, w.IntN(8) == 0) },
+		func() {
+			if w.IntN(8) == 0 {
+				_ = intent.DeleteContainerAndVolume(w.store, id)
+				return
+			}
+			_ = intent.DeleteContainer(w.store, id)
+		},
 		func() { w.apply(id) }, func() { w.apply(id) }, func() { w.apply(id) },
 		func() { w.engine.Outside.Exit(server, w.IntN(2)) },
 		func() { w.engine.Outside.Exit(installer, w.IntN(2)) }, func() { w.engine.Outside.Exit(installer, 0) }, func() { w.engine.Outside.Exit(installer, 0) },
@@ -153,7 +160,7 @@ func (w *walker) boot() {
 // restartEngine stops the engine gracefully. Steps go on in between.
 func (w *walker) restartEngine() {
 	host := w.engine.Outside.Host()
-	host.Shutdown(w.IntN(2) == 0)
+	[]func(){host.Shutdown, host.ShutdownSilently}[w.IntN(2)]()
 	for _, id := range walkers {
 		w.step(id)
 		w.engine.Outside.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
@@ -200,8 +207,7 @@ func (w *walker) rest() {
 }
 
 func (w *walker) checkRest(id string) {
-	var c v1.Container
-	err := w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, id); return err })
+	c, err := store.Containers.Get(w.store.Read(), id)
 	server := w.engine.Outside.State(runtime.Name{ID: id, Role: runtime.Server})
 	st, on := c.Status, c.Spec.Power == v1.PowerOn
 	is := func(kind string) string { return v1.FindCondition(st.Conditions, kind).Status }

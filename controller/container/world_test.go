@@ -104,14 +104,17 @@ func newWorld(t *testing.T) *world {
 	w.rec = &container.Reconciler{
 		Metrics: controller.NewMetrics(prometheus.NewRegistry()),
 		Store:   s, Engine: e, Console: c, Log: log,
-		Pulls:       container.NewPuller(e, 2, log),
-		Configs:     container.NewConfigs(log),
-		OrphanGrace: time.Minute,
-		Semaphore:   container.NewSemaphore(4), Mounts: &pins{}, Now: w.now,
-		Crash:  container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute},
-		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
-		Auth: func(string) runtime.Auth { return runtime.Auth{} },
-		Own:  func(string, runtime.Account) (string, error) { return "", nil },
+		Pulls:        container.NewPuller(e, 2, log),
+		Preparations: container.NewPreparations(log),
+		Semaphore:    container.NewSemaphore(4), Mounts: &pins{},
+		Options: container.Options{OrphanGrace: time.Minute, BootID: "boot", Now: w.now,
+			Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute}},
+		Auth: func(string, string) runtime.Auth { return runtime.Auth{} },
+		Volumes: container.HostVolumes{
+			Path:      func(id string) string { return "/volumes/" + id },
+			Own:       func(context.Context, string, container.Owner) (string, error) { return "", nil },
+			Configure: func(context.Context, string, []v1.ConfigFile, map[string]string) []error { return nil },
+		},
 	}
 	return w
 }
@@ -133,15 +136,15 @@ func (w *world) run() (stop func()) {
 		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
 		Metrics:      w.rec.Metrics,
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{w.rec.Watch(func() {}), container.Volumes(w.store), controller.Every(time.Minute, store.Containers.Lister(w.store))},
-		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Configs.Source, w.rec.Semaphore.Source}}
+		Watch:        []controller.Source{w.rec.Watch(func() {}), container.Volumes(w.store), w.rec.Resync(time.Minute)},
+		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Preparations.Source, w.rec.Semaphore.Source}}
 	if w.rec.Roots != nil {
 		loop.Watch = append(loop.Watch, w.rec.Roots.Source())
 	}
 	done := make(chan struct{}, 3)
 	go func() { loop.Run(ctx); done <- struct{}{} }()
 	go func() { w.rec.Pulls.Run(ctx); done <- struct{}{} }()
-	go func() { w.rec.Configs.Run(ctx); done <- struct{}{} }()
+	go func() { w.rec.Preparations.Run(ctx); done <- struct{}{} }()
 	return func() { cancel(); <-done; <-done; <-done }
 }
 
@@ -200,7 +203,8 @@ func (w *world) get() v1.Container {
 func (w *world) getOf(id string) (c v1.Container) {
 	w.t.Helper()
 	synctest.Wait()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, id); return err }))
+	c, err := store.Containers.Get(w.store.Read(), id)
+	require.NoError(w.t, err)
 	return c
 }
 
@@ -213,7 +217,8 @@ func (w *world) want(p v1.Phase) v1.Container {
 
 func (w *world) gone() bool {
 	synctest.Wait()
-	return errors.Is(w.store.View(func(tx *store.Tx) error { _, err := store.Containers.Get(tx, "mc"); return err }), store.ErrNotFound)
+	_, err := store.Containers.Get(w.store.Read(), "mc")
+	return errors.Is(err, store.ErrNotFound)
 }
 
 // phases returns the data of every state event so far.
@@ -225,16 +230,14 @@ func (w *world) phases() (phases []string) {
 // events returns the data of every event of a kind so far.
 func (w *world) events(kind string) (data []string) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
-		events, err := store.ReadEvents(tx, 0, 1000)
-		for i, e := range events {
-			require.Equal(w.t, uint64(i+1), e.Seq)
-			if e.Event == kind {
-				data = append(data, e.Data)
-			}
+	events, err := store.ReadEvents(w.store.Read(), 0, 1000)
+	for i, e := range events {
+		require.Equal(w.t, uint64(i+1), e.Seq)
+		if e.Event == kind {
+			data = append(data, e.Data)
 		}
-		return err
-	}))
+	}
+	require.NoError(w.t, err)
 	return data
 }
 

@@ -22,10 +22,10 @@ const (
 	kept         = 100         // downloads of a volume that have ended and stay listed
 )
 
-// Fetch downloads a URL into a volume, until ctx ends or its own time is over. It calls
+// Fetch carries out a download, until ctx ends or its own time is over. It calls
 // progress with the bytes received and the announced total; -1 is unknown. Its errors are
 // texts for clients.
-type Fetch func(ctx context.Context, volume, url, path, checksum string, progress func(bytes, total int64)) error
+type Fetch func(ctx context.Context, spec v1.PullSpec, progress func(bytes, total int64)) error
 
 // Progress is how far a download is.
 type Progress struct{ bytes, total int64 }
@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result,
 	case p.Status.State.Final():
 		r.Jobs.Forget(id)
 		return controller.Result{}, nil
-	case job.State == jobs.Ended && errors.Is(job.Err, v1.ErrVolumeRestoring) && !p.Spec.Cancel:
+	case job.State == jobs.Ended && (errors.Is(job.Err, v1.ErrVolumeRestoring) || errors.Is(job.Err, v1.ErrTransferring)) && !p.Spec.Cancel:
 		return r.retry(p)
 	case job.State == jobs.Ended:
 		return controller.Result{}, r.finish(p, job)
@@ -94,20 +94,17 @@ const (
 
 // load returns a download, and the condition of its volume.
 func (r *Reconciler) load(id string) (p v1.Pull, is condition, err error) {
-	err = r.Store.View(func(tx *store.Tx) error {
-		if p, err = store.Pulls.Get(tx, id); err != nil {
-			return err
-		}
-		volume, err := store.Volumes.Get(tx, p.Spec.VolumeID)
-		switch {
-		case errors.Is(err, store.ErrNotFound) || err == nil && volume.Meta.Deleted:
-			is = gone
-			return nil
-		case err == nil && store.Restoring(tx, p.Spec.VolumeID) != "":
-			is = restoring
-		}
-		return err
-	})
+	tx := r.Store.Read()
+	if p, err = store.Pulls.Get(tx, id); err != nil {
+		return p, present, err
+	}
+	volume, err := store.Volumes.Get(tx, p.Spec.VolumeID)
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && volume.Meta.Deleted:
+		return p, gone, nil
+	case err == nil && store.Restoring(tx, p.Spec.VolumeID) != "":
+		is = restoring
+	}
 	return p, is, err
 }
 
@@ -122,7 +119,7 @@ func (r *Reconciler) start(p v1.Pull) (controller.Result, error) {
 		Record: func() error { return r.record(p, v1.PullRunning, p.Status.Attempts+1, unknown) },
 		Work: func(ctx context.Context, report func(Progress)) error {
 			report(unknown)
-			return r.Fetch(ctx, p.Spec.VolumeID, p.Spec.URL, p.Spec.Path, p.Spec.Checksum, func(bytes, total int64) { report(Progress{bytes, total}) })
+			return r.Fetch(r.deny(ctx, p.Spec), p.Spec, func(bytes, total int64) { report(Progress{bytes, total}) })
 		},
 	})
 	if err != nil || !started {
@@ -178,4 +175,13 @@ func textOf(err error) string {
 		return "the file cannot be written: " + failed.Err.Error()
 	}
 	return err.Error()
+}
+
+// deny returns a context whose operations respect the denied_files of the volume's containers, if they
+// apply to who requested the download.
+func (r *Reconciler) deny(ctx context.Context, spec v1.PullSpec) context.Context {
+	if !spec.Limited {
+		return ctx
+	}
+	return v1.WithDenied(ctx, store.DeniedFiles(r.Store.Read(), spec.VolumeID))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,12 +52,12 @@ func (w *web) count(volume string, n int) {
 	w.total = max(w.total, all)
 }
 
-func (w *web) fetch(ctx context.Context, volume, url, _, _ string, progress func(bytes, total int64)) error {
-	w.count(volume, 1)
-	defer func() { w.count(volume, -1) }()
+func (w *web) fetch(ctx context.Context, spec v1.PullSpec, progress func(bytes, total int64)) error {
+	w.count(spec.VolumeID, 1)
+	defer func() { w.count(spec.VolumeID, -1) }()
 	progress(5, 10)
 	select {
-	case err := <-w.result(url):
+	case err := <-w.result(spec.URL):
 		if err == nil {
 			progress(10, 10)
 		}
@@ -71,15 +72,17 @@ type world struct {
 	store *store.Store
 	web   *web
 	stop  func()
+	back  atomic.Int64 // by which the host's clock was set back, a time.Duration
 }
 
 func live(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := store.Open("", store.Options{})
+		w := &world{t: t}
+		s, err := store.Open("", store.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(w.back.Load())) }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		w := &world{t: t, store: s, web: &web{running: map[string]int{}, results: map[string]chan error{}}}
+		w.store, w.web = s, &web{running: map[string]int{}, results: map[string]chan error{}}
 		w.run()
 		defer func() { w.stop() }()
 		test(w)
@@ -117,10 +120,7 @@ func (w *world) pull(volume, id string) {
 	})
 }
 
-func (w *world) get(id string) (p v1.Pull, err error) {
-	err = w.store.View(func(tx *store.Tx) error { p, err = store.Pulls.Get(tx, id); return err })
-	return p, err
-}
+func (w *world) get(id string) (v1.Pull, error) { return store.Pulls.Get(w.store.Read(), id) }
 
 func (w *world) want(id string, state v1.PullState) v1.PullStatus {
 	w.t.Helper()
@@ -291,6 +291,7 @@ func TestLastHundredStay(t *testing.T) {
 			w.pull("v", id)
 			w.web.result(id) <- nil
 			time.Sleep(3 * time.Second)
+			w.back.Add(int64(time.Minute)) // the last ones are those that were created last
 		}
 		_, err := w.get("p004")
 		require.ErrorIs(t, err, store.ErrNotFound)

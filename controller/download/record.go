@@ -1,7 +1,6 @@
 package download
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -35,7 +34,7 @@ func (r *Reconciler) end(p v1.Pull, state v1.PullState, message string, last *Pr
 	err := r.Store.Update(func(tx *store.Tx) error {
 		err := store.Pulls.SetStatus(tx, p.Meta.ID, func(s *v1.PullStatus) {
 			now := tx.Now()
-			s.State, s.Message, s.FinishedAt = state, message, &now
+			s.State, s.Message, s.FinishedAt = state, v1.MessageText(message), &now
 			if last != nil {
 				last.store(s)
 			}
@@ -55,9 +54,7 @@ func (r *Reconciler) end(p v1.Pull, state v1.PullState, message string, last *Pr
 func prune(tx *store.Tx, volume string) error {
 	ended := store.Pulls.ListBy(tx, volume)
 	ended = slices.DeleteFunc(ended, func(p v1.Pull) bool { return !p.Status.State.Final() })
-	slices.SortFunc(ended, func(a, b v1.Pull) int {
-		return cmp.Or(b.Meta.CreatedAt.Compare(a.Meta.CreatedAt), cmp.Compare(a.Meta.ID, b.Meta.ID))
-	})
+	slices.SortFunc(ended, v1.NewestFirst[v1.PullSpec, v1.PullStatus])
 	for _, p := range ended[min(kept, len(ended)):] {
 		if err := store.Pulls.Purge(tx, p.Meta.ID); err != nil {
 			return err
@@ -75,8 +72,9 @@ type Metrics struct {
 // NewMetrics registers the metrics of downloads. Every label value begins at 0.
 func NewMetrics(r prometheus.Registerer, j *jobs.Jobs[Progress]) *Metrics {
 	m := &Metrics{
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_pulls_total", Help: "Downloads of URLs into volumes that have ended, by result."}, []string{"result"}),
-		bytes:   prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_pull_bytes_total", Help: "Bytes of downloads that have ended."}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_pulls_total",
+			Help: "Downloads of URLs into volumes that have ended, by result."}, []string{"result"}),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_pull_bytes_total", Help: "Bytes of downloads that have ended."}),
 	}
 	for _, state := range v1.PullStates() {
 		if state.Final() {

@@ -38,14 +38,12 @@ func TestTransitions(t *testing.T) {
 			}
 		}
 		var got []string
-		require.NoError(t, w.store.View(func(tx *store.Tx) error {
-			events, err := store.ReadEvents(tx, 0, 100)
-			for _, e := range events {
-				require.Equal(t, []string{v1.EventPull, "v"}, []string{e.Event, e.Volume})
-				got = append(got, e.Pull+" "+e.Data+" "+e.Actor.Name)
-			}
-			return err
-		}))
+		events, err := store.ReadEvents(w.store.Read(), 0, 100)
+		for _, e := range events {
+			require.Equal(t, []string{v1.EventPull, "v"}, []string{e.Event, e.Volume})
+			got = append(got, e.Pull+" "+e.Data+" "+e.Actor.Name)
+		}
+		require.NoError(t, err)
 		require.Equal(t, []string{"good running alice", "good completed alice", "bad running alice", "bad failed alice",
 			"cancelled running alice", "cancelled cancelled bob"}, got)
 	})

@@ -16,8 +16,8 @@ const (
 	period = 30 * time.Second // between two reconciles
 )
 
-// New returns the controller that trims the transitions and the audit log of s. It calls settings at each reconcile, so that a changed configuration applies
-// without a restart.
+// New returns the controller that trims the transitions and the audit log of s. It calls settings at each reconcile, so
+// that a changed configuration applies without a restart.
 func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *controller.Metrics) *controller.Loop {
 	return &controller.Loop{
 		Name:       "event",
@@ -37,17 +37,10 @@ type reconciler struct {
 }
 
 // Reconcile removes the transitions and the entries of the audit log that are too old
-// or too many. If one of them fails, the others are removed all the same.
+// or too many, by Store.AgeTime. If one of them fails, the others are removed all the same.
 func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
 	c := r.settings()
-	var now time.Time
-	err := r.store.View(func(tx *store.Tx) error {
-		now = tx.Now()
-		return nil
-	})
-	if err != nil {
-		return controller.Result{}, err
-	}
+	now := r.store.AgeTime()
 	transitions, err := r.store.TrimEvents(now.Add(-time.Duration(c.Events.Retention)), c.Events.Max)
 	entries, auditErr := r.store.TrimAudit(now.Add(-time.Duration(c.Audit.Retention)), c.Audit.Max)
 	if transitions+entries > 0 {

@@ -33,10 +33,7 @@ func emit(t *testing.T, s *store.Store, n int, kind, data string) {
 
 func kept(t *testing.T, s *store.Store) (oldest, newest uint64) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *store.Tx) error {
-		oldest, newest = tx.EventBounds()
-		return nil
-	}))
+	oldest, newest = s.Read().EventBounds()
 	return oldest, newest
 }
 
@@ -79,4 +76,50 @@ func TestTrimByAgeAndCount(t *testing.T) {
 		<-done
 		require.NoError(t, s.Close())
 	})
+}
+
+// TestClockJumps: a clock that jumps beyond the retention removes nothing until it has gone on for a day.
+func TestClockJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		s, err := store.Open("", store.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		limit := v1.RetentionConfig{Retention: v1.Duration(48 * time.Hour), Max: 100}
+		loop := New(s, func() v1.Config { return v1.Config{Events: limit, Audit: limit} }, slog.New(slog.DiscardHandler), controller.NewMetrics(prometheus.NewRegistry()))
+		go func() { defer close(done); loop.Run(ctx) }()
+		audited := func() (n int) {
+			entries, err := store.ReadAudit(s.Read(), 0, 10, v1.AuditFilter{})
+			n = len(entries)
+			require.NoError(t, err)
+			return n
+		}
+		emit(t, s, 3, v1.EventState, "ready")
+		require.NoError(t, store.NewRequest(s, v1.Controller(), v1.Audit{Action: "token.create"}).Update(func(*store.Tx) error { return nil }))
+		pass(time.Hour)
+		ahead.Store(int64(365 * 24 * time.Hour))
+		pass(time.Minute)
+		emit(t, s, 1, v1.EventState, "running")
+		pass(23 * time.Hour)
+		oldest, _ := kept(t, s)
+		require.Equal(t, uint64(1), oldest)
+		require.Equal(t, 1, audited())
+		pass(2 * time.Hour)
+		oldest, newest := kept(t, s)
+		require.Equal(t, uint64(4), oldest, "a clock that goes on for a day is right")
+		require.Zero(t, audited())
+		require.Equal(t, v1.ReasonSteady, last(t, s, newest).Reason)
+		cancel()
+		<-done
+		require.NoError(t, s.Close())
+	})
+}
+
+func last(t *testing.T, s *store.Store, seq uint64) (e v1.Event) {
+	t.Helper()
+	list, err := store.ReadEvents(s.Read(), seq-1, 1)
+	e = list[0]
+	require.NoError(t, err)
+	return e
 }

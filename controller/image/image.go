@@ -44,12 +44,22 @@ func (p *Puller) Pull(ctx context.Context, ref string, a runtime.Auth, progress 
 		return err
 	}
 	return p.Store.Update(func(tx *store.Tx) error {
-		if _, err := store.Images.Get(tx, id); !errors.Is(err, store.ErrNotFound) {
+		o, err := store.Images.Get(tx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return store.Images.Create(tx, id, v1.ImageSpec{Ref: ref})
+		case err != nil || slices.Contains(o.Spec.Refs(), ref) || len(o.Spec.Also) == maxAlso:
 			return err
 		}
-		return store.Images.Create(tx, id, v1.ImageSpec{Ref: ref})
+		return store.Images.SetSpec(tx, id, func(s *v1.ImageSpec) error {
+			s.Also = append(s.Also, ref)
+			return nil
+		})
 	})
 }
+
+// maxAlso bounds the references of one image.
+const maxAlso = 1000
 
 const (
 	key       = "images"         // the only key: one reconcile examines all images
@@ -106,26 +116,22 @@ func (r *reconciler) Reconcile(ctx context.Context, _ string) (controller.Result
 // observe records since when images are not named, and returns all of them.
 func (r *reconciler) observe(ctx context.Context) (images []v1.Image, now time.Time, err error) {
 	named := map[string]bool{}
-	err = r.store.View(func(tx *store.Tx) error {
-		now = tx.Now()
-		for _, c := range store.Containers.List(tx) {
-			named[c.Spec.Image], named[c.Spec.InstallImage] = true, true
-		}
-		images = store.Images.List(tx)
-		return nil
-	})
-	if err != nil {
-		return nil, now, err
+	now = r.store.AgeTime()
+	tx := r.store.Read()
+	for _, c := range store.Containers.List(tx) {
+		named[c.Spec.Image], named[c.Spec.InstallImage] = true, true
 	}
+	for _, a := range store.Arrivals.List(tx) {
+		if a.Spec.Ended == "" {
+			named[a.Spec.Container.Image] = true
+		}
+	}
+	images = store.Images.List(tx)
 	for i := range images {
 		o := &images[i]
-		used := named[o.Spec.Ref]
-		if used { // unless the name is that of a newer image
-			id, err := r.engine.ImageID(ctx, o.Spec.Ref)
-			if err != nil {
-				return nil, now, err
-			}
-			used = id == o.Meta.ID
+		used, err := r.used(ctx, *o, named)
+		if err != nil {
+			return nil, now, err
 		}
 		if used == (o.Status.UnusedSince == nil) {
 			continue
@@ -134,7 +140,7 @@ func (r *reconciler) observe(ctx context.Context) (images []v1.Image, now time.T
 		if !used {
 			o.Status.UnusedSince = &now
 		}
-		err := r.store.Update(func(tx *store.Tx) error {
+		err = r.store.Update(func(tx *store.Tx) error {
 			return store.Images.SetStatus(tx, o.Meta.ID, func(s *v1.ImageStatus) { s.UnusedSince = o.Status.UnusedSince })
 		})
 		if err != nil {
@@ -144,14 +150,29 @@ func (r *reconciler) observe(ctx context.Context) (images []v1.Image, now time.T
 	return images, now, nil
 }
 
-// remove removes an image and its record. One from which a container exists stays.
-func (r *reconciler) remove(ctx context.Context, o v1.Image) error {
-	err := r.engine.RemoveImage(ctx, o.Meta.ID, o.Spec.Ref)
-	if errors.Is(err, runtime.ErrImageInUse) {
-		return nil
+// used reports whether a container names an image, by a reference that is not that of a newer image.
+func (r *reconciler) used(ctx context.Context, o v1.Image, named map[string]bool) (bool, error) {
+	for _, ref := range o.Spec.Refs() {
+		if !named[ref] {
+			continue
+		}
+		if id, err := r.engine.ImageID(ctx, ref); err != nil || id == o.Meta.ID {
+			return err == nil, err
+		}
 	}
-	if err != nil {
-		return err
+	return false, nil
+}
+
+// remove removes an image by each of its references, and its record. One from which a container exists stays.
+func (r *reconciler) remove(ctx context.Context, o v1.Image) error {
+	for _, ref := range o.Spec.Refs() {
+		err := r.engine.RemoveImage(ctx, o.Meta.ID, ref)
+		if errors.Is(err, runtime.ErrImageInUse) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
 	r.log.Info("removed an image that no container names", "image", o.Spec.Ref, "id", o.Meta.ID)
 	return r.store.Update(func(tx *store.Tx) error { return store.Images.Purge(tx, o.Meta.ID) })

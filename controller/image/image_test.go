@@ -30,9 +30,19 @@ func (h *host) Pull(_ context.Context, ref string, _ runtime.Auth, _ func(runtim
 	return nil
 }
 
-func (h *host) RemoveImage(_ context.Context, id, _ string) error {
+// RemoveImage removes a tag, and the image with its last one, as Docker does.
+func (h *host) RemoveImage(_ context.Context, id, ref string) error {
 	if h.used[id] {
 		return runtime.ErrImageInUse
+	}
+	tags := h.ids
+	if tags[ref] == id {
+		delete(tags, ref)
+	}
+	for _, other := range tags {
+		if other == id {
+			return nil
+		}
 	}
 	h.removed = append(h.removed, id)
 	return nil
@@ -93,6 +103,19 @@ func TestImages(t *testing.T) {
 		reconcile()
 		time.Sleep(48 * time.Hour)
 		reconcile("9", "8")
+		pull("one", "7")
+		pull("two", "7") // another name of it
+		pull("two", "7")
+		name("names-two", v1.ContainerSpec{Image: "two", VolumeID: "v"})
+		reconcile()
+		time.Sleep(48 * time.Hour)
+		reconcile()
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			return errors.Join(store.Containers.Delete(tx, "names-two"), store.Containers.Purge(tx, "names-two"))
+		}))
+		reconcile()
+		time.Sleep(24 * time.Hour)
+		reconcile("7")
 		keep = 0
 		time.Sleep(48 * time.Hour)
 		reconcile()

@@ -1,4 +1,4 @@
-// Package jobs runs long work beside the loops: archives, downloads, image pulls. A
+// Package jobs runs long work beside the loops: archives, downloads, image pulls, preparations of volumes. A
 // reconcile never waits for it: it starts a job, observes it, and is named by Source when
 // the job has ended.
 //

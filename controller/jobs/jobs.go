@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,6 +15,8 @@ import (
 const (
 	// AskAgain is the time after which a request that waits calls Start again.
 	AskAgain = 3 * time.Second
+	// maxLent is how many jobs may have lent their permits at once.
+	maxLent = 64
 	// placeKept is how long a request that does not ask again keeps its place: its object
 	// is gone, or has to wait for something else. It must not stop those behind it.
 	placeKept = 10 * time.Second
@@ -66,6 +69,8 @@ type Jobs[T any] struct {
 	mu      sync.Mutex
 	daemon  func() context.Context // of Run; nil: it does not run
 	jobs    map[string]*job[T]     // by id, until they are forgotten
+	lent    int                    // permits of jobs that wait for something, see Lend
+	back    []chan struct{}        // of jobs that want their permit back; closed when they have it
 	waiting []place                // in the order in which their jobs begin; each is that of a stored object, which bounds them
 	served  map[string]bool        // keys whose urgent job began since another one did
 	sources map[*func(id string)]bool
@@ -185,6 +190,13 @@ func (j *Jobs[T]) endTurn(r Request[T]) {
 // cannot keep the backups of all others from beginning. j.mu is held.
 func (j *Jobs[T]) next() (id string) {
 	running, of := j.count()
+	running -= j.lent
+	for len(j.back) > 0 && running < j.options.Limit() { // they have begun already
+		close(j.back[0])
+		j.back = j.back[1:]
+		j.lent--
+		running++
+	}
 	if j.daemon == nil || running >= j.options.Limit() {
 		return ""
 	}
@@ -220,6 +232,45 @@ func (j *Jobs[T]) run(daemon, ctx context.Context, r Request[T], own *job[T]) {
 	own.State, own.Err = Ended, err
 	j.mu.Unlock()
 	j.wake(r.ID)
+}
+
+// Lend calls wait, in which a job waits for something else than its permit. After keep, others may have the
+// permit: then Lend returns when the job has one again, which it gets before all that have not
+// begun. It returns the error of wait, and that of ctx.
+func (j *Jobs[T]) Lend(ctx context.Context, keep time.Duration, wait func() error) error {
+	var lent, ended bool
+	timer := time.AfterFunc(keep, func() {
+		j.mu.Lock()
+		if lent = !ended && j.lent < maxLent; lent {
+			j.lent++
+		}
+		j.mu.Unlock()
+		j.wake()
+	})
+	defer timer.Stop()
+	err := wait()
+	back := make(chan struct{})
+	j.mu.Lock()
+	ended = true
+	if lent {
+		j.back = append(j.back, back)
+	} else {
+		close(back)
+	}
+	j.mu.Unlock()
+	j.wake()
+	select {
+	case <-back:
+		return err
+	case <-ctx.Done():
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if i := slices.Index(j.back, back); i >= 0 { // it ends without the permit
+		j.back = slices.Delete(j.back, i, i+1)
+		j.lent--
+	}
+	return errors.Join(err, ctx.Err())
 }
 
 // Get returns the job of an id.

@@ -362,3 +362,74 @@ func TestManyAtOnce(t *testing.T) {
 		require.Empty(t, w.jobs.waiting)
 	})
 }
+
+// TestLentPermit: a job that waits for long lends its permit, and goes on before those that have not begun; a
+// quick one keeps it.
+func TestLentPermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := New[string](Options{Name: "job", Limit: func() int { return 1 }, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		var parts sync.WaitGroup
+		parts.Go(func() { _ = j.Run(ctx) })
+		synctest.Wait()
+		quick, slow, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var order []string
+		start := func(id string, work func(ctx context.Context) error) bool {
+			started, err := j.Start(Request[string]{ID: id, Key: id, Work: func(ctx context.Context, _ func(string)) error {
+				err := work(ctx)
+				order = append(order, id)
+				return err
+			}})
+			require.NoError(t, err)
+			synctest.Wait()
+			return started
+		}
+		wait := func(done chan struct{}) func(ctx context.Context) error {
+			return func(ctx context.Context) error {
+				return j.Lend(ctx, time.Minute, func() error { <-done; return nil })
+			}
+		}
+		works := func(context.Context) error { <-end; return nil }
+		require.True(t, start("quick", wait(quick)))
+		time.Sleep(59 * time.Second)
+		require.False(t, start("second", works))
+		j.Forget("second")
+		close(quick)
+		synctest.Wait()
+		require.Equal(t, Ended, j.Get("quick").State)
+		require.True(t, start("slow", wait(slow)))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.True(t, start("second", works), "the slow one has lent its permit")
+		require.False(t, start("third", works))
+		close(slow)
+		synctest.Wait()
+		require.Equal(t, Running, j.Get("slow").State, "it waits for its permit")
+		end <- struct{}{}
+		synctest.Wait()
+		require.Equal(t, []string{"quick", "second", "slow"}, order)
+		require.True(t, start("third", works))
+
+		never := make(chan struct{})
+		require.False(t, start("cancelled", wait(never)))
+		end <- struct{}{}
+		synctest.Wait()
+		require.True(t, start("cancelled", wait(never)))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		close(end)
+		require.True(t, start("other", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
+		close(never)
+		synctest.Wait()
+		j.Cancel("cancelled")
+		synctest.Wait()
+		require.Equal(t, Ended, j.Get("cancelled").State)
+		require.Zero(t, j.lent)
+		require.False(t, start("last", works), "one permit is in use")
+		j.Cancel("other")
+		synctest.Wait()
+		require.True(t, start("last", works))
+		cancel()
+		parts.Wait()
+	})
+}

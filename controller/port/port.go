@@ -18,10 +18,10 @@ import (
 
 // Firewall applies rules.
 type Firewall interface {
-	// Sync replaces the rules of one family, IPv6 or else IPv4, by want. It reports
+	// Sync replaces the rules of one family by want. It reports
 	// whether the rules changed. It returns a Refusal if rules cannot be applied on
 	// this host; any other error may be temporary.
-	Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (changed bool, err error)
+	Sync(ctx context.Context, f runtime.Family, want []runtime.PortRule) (changed bool, err error)
 }
 
 // Refusal is the error of a Firewall that cannot apply rules, or is disabled.
@@ -33,8 +33,8 @@ type Refusal interface {
 
 // The keys of the controller: the address families.
 const (
-	keyV4 = "ipv4"
-	keyV6 = "ipv6"
+	keyV4 = string(runtime.IPv4)
+	keyV6 = string(runtime.IPv6)
 )
 
 // driftKind is the label value in berth_drift_repaired_total.
@@ -94,12 +94,9 @@ type reconciler struct {
 
 // Reconcile syncs the rules of one family and records the outcome.
 func (r *reconciler) Reconcile(ctx context.Context, key string) (controller.Result, error) {
-	pools, err := r.pools(key)
-	if err != nil {
-		return controller.Result{}, err
-	}
+	pools := r.pools(key)
 	want := rulesOf(pools)
-	changed, err := r.firewall.Sync(ctx, key == keyV6, want)
+	changed, err := r.firewall.Sync(ctx, runtime.Family(key), want)
 	if err == nil && changed && len(want) > 0 && allApplied(pools) {
 		r.metrics.Repaired.WithLabelValues(driftKind).Inc()
 		r.log.Warn("repaired firewall rules that another program had changed", "family", key)
@@ -114,16 +111,8 @@ func (r *reconciler) Reconcile(ctx context.Context, key string) (controller.Resu
 	return controller.Result{}, err
 }
 
-func (r *reconciler) pools(key string) (list []v1.Pool, err error) {
-	err = r.store.View(func(tx *store.Tx) error {
-		for _, p := range store.Pools.List(tx) {
-			if family(p.Meta.ID) == key {
-				list = append(list, p)
-			}
-		}
-		return nil
-	})
-	return list, err
+func (r *reconciler) pools(key string) []v1.Pool {
+	return slices.DeleteFunc(store.Pools.List(r.store.Read()), func(p v1.Pool) bool { return family(p.Meta.ID) != key })
 }
 
 // allApplied reports whether the status of every pool records a rule for each of its

@@ -28,13 +28,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeFirewall is a Firewall in memory that a test can flush, or cause to fail.
 type fakeFirewall struct {
 	mu    sync.Mutex
-	rules map[bool][]runtime.PortRule // by family: true is IPv6
+	rules map[runtime.Family][]runtime.PortRule
 	err   error
 	syncs int
 	hook  func() // runs in the middle of a Sync
 }
 
-func (f *fakeFirewall) Sync(_ context.Context, v6 bool, want []runtime.PortRule) (bool, error) {
+func (f *fakeFirewall) Sync(_ context.Context, family runtime.Family, want []runtime.PortRule) (bool, error) {
 	if f.hook != nil {
 		f.hook()
 	}
@@ -44,8 +44,8 @@ func (f *fakeFirewall) Sync(_ context.Context, v6 bool, want []runtime.PortRule)
 	if f.err != nil {
 		return false, f.err
 	}
-	changed := !cmp.Equal(f.rules[v6], want, cmp.Comparer(func(a, b runtime.PortRule) bool { return a == b }))
-	f.rules[v6] = want
+	changed := !cmp.Equal(f.rules[family], want, cmp.Comparer(func(a, b runtime.PortRule) bool { return a == b }))
+	f.rules[family] = want
 	return changed, nil
 }
 
@@ -59,7 +59,7 @@ func (f *fakeFirewall) text() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []string
-	for _, r := range append(append([]runtime.PortRule{}, f.rules[false]...), f.rules[true]...) {
+	for _, r := range append(append([]runtime.PortRule{}, f.rules[runtime.IPv4]...), f.rules[runtime.IPv6]...) {
 		out = append(out, fmt.Sprintf("%s/%s:%d-%d", r.Protocol, r.IP, r.First, r.Last))
 	}
 	return strings.Join(out, " ")
@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	w := &world{T: t, store: s, firewall: &fakeFirewall{rules: map[bool][]runtime.PortRule{}}, reg: prometheus.NewRegistry(), log: &lockedBuilder{}}
+	w := &world{T: t, store: s, firewall: &fakeFirewall{rules: map[runtime.Family][]runtime.PortRule{}}, reg: prometheus.NewRegistry(), log: &lockedBuilder{}}
 	w.r = w.loop().Reconciler.(*reconciler)
 	return w
 }
@@ -138,13 +138,7 @@ func (w *world) set(ip, protocol string, ports ...int) string {
 	return id
 }
 
-func (w *world) get(id string) (p v1.Pool, err error) {
-	err = w.store.View(func(tx *store.Tx) (err error) {
-		p, err = store.Pools.Get(tx, id)
-		return err
-	})
-	return p, err
-}
+func (w *world) get(id string) (v1.Pool, error) { return store.Pools.Get(w.store.Read(), id) }
 
 func (w *world) status(id string) (ports int, state, reason string) {
 	w.Helper()
@@ -213,7 +207,7 @@ func TestEmptyPoolIsPurgedAfterItsRules(t *testing.T) {
 
 func TestRulesOfRemovedPoolAreNoDrift(t *testing.T) {
 	w := newWorld(t)
-	w.firewall.rules[false] = []runtime.PortRule{{Protocol: "tcp", IP: netip.MustParseAddr("0.0.0.0"), First: 1, Last: 1}}
+	w.firewall.rules[runtime.IPv4] = []runtime.PortRule{{Protocol: "tcp", IP: netip.MustParseAddr("0.0.0.0"), First: 1, Last: 1}}
 	require.NoError(t, w.reconcile(keyV4))
 	require.Empty(t, w.firewall.text())
 	require.Zero(t, w.repaired(), "berth stopped between the removal and its sync")
@@ -242,7 +236,7 @@ func TestDriftIsCounted(t *testing.T) {
 	require.NoError(t, w.reconcile(keyV4))
 	require.NoError(t, w.reconcile(keyV4))
 	require.Zero(t, w.repaired())
-	w.firewall.rules = map[bool][]runtime.PortRule{}
+	w.firewall.rules = map[runtime.Family][]runtime.PortRule{}
 	require.NoError(t, w.reconcile(keyV4))
 	require.Equal(t, 1.0, w.repaired())
 	w.set("0.0.0.0", "tcp", 1, 2)
@@ -287,7 +281,7 @@ func TestTemporaryErrorKeepsAllowed(t *testing.T) {
 
 func TestLoopFollowsPoolsAndRepairsDrift(t *testing.T) {
 	w := newWorld(t)
-	w.firewall.rules[true] = []runtime.PortRule{{Protocol: "tcp", IP: netip.MustParseAddr("::"), First: 1, Last: 1}}
+	w.firewall.rules[runtime.IPv6] = []runtime.PortRule{{Protocol: "tcp", IP: netip.MustParseAddr("::"), First: 1, Last: 1}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.loop().Run(ctx) }()
@@ -304,7 +298,7 @@ func TestLoopFollowsPoolsAndRepairsDrift(t *testing.T) {
 	id := v1.PoolID("10.0.0.1", "tcp")
 	require.Eventually(t, func() bool { n, _, _ := w.status(id); return n == 1 }, time.Minute, time.Millisecond)
 	w.firewall.mu.Lock()
-	w.firewall.rules = map[bool][]runtime.PortRule{}
+	w.firewall.rules = map[runtime.Family][]runtime.PortRule{}
 	w.firewall.mu.Unlock()
 	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
 	w.set("10.0.0.1", "tcp")

@@ -114,21 +114,15 @@ func (g gauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
 // Collect implements prometheus.Collector.
 func (g gauge) Collect(out chan<- prometheus.Metric) {
 	var all, flagged int
-	err := g.store.View(func(tx *store.Tx) error {
-		for _, p := range store.Pools.List(tx) {
-			all += p.Spec.Ports.Len()
-			flagged += p.Spec.Flagged.Len() // ports without a claim
-			for _, c := range store.Claims(tx, p.Meta.ID, 0) {
-				if c.InUse {
-					flagged++
-				}
+	tx := g.store.Read()
+	for _, p := range store.Pools.List(tx) {
+		all += p.Spec.Ports.Len()
+		flagged += p.Spec.Flagged.Len() // ports without a claim
+		for _, c := range store.Claims(tx, p.Meta.ID, 0) {
+			if c.InUse {
+				flagged++
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		out <- prometheus.NewInvalidMetric(g.desc, err)
-		return
 	}
 	out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(flagged), "true")
 	out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(all-flagged), "false")

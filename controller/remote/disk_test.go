@@ -31,10 +31,10 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	require.ErrorIs(t, s.Writable(), store.ErrDiskFull)
 
 	w.start()
-	require.Eventually(t, func() bool { return w.metric("berth_remote_failures_total", "store") > 0 }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return w.metric("berth_remote_failures_total", "store") > 0 }, time.Minute, 5*time.Millisecond)
 	require.Equal(t, 3.0, w.metric("berth_remote_lag_events", ""))
 	require.NoError(t, os.Remove(filler))
-	require.Eventually(t, func() bool { return w.metric("berth_remote_lag_events", "") == 0 }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return w.metric("berth_remote_lag_events", "") == 0 }, time.Minute, 5*time.Millisecond)
 	w.stop()
 	requests := w.panel.requests()
 	require.Greater(t, len(requests), 1)

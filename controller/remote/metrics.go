@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"math"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	v1 "berth/api/v1"
@@ -50,21 +48,12 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 	return m, nil
 }
 
-// lagOf returns the number of transitions after the cursor, 0 if the webhook is disabled,
-// and NaN if the store cannot be read.
+// lagOf returns the number of transitions after the cursor, 0 if the webhook is disabled.
 func lagOf(s *store.Store, settings func() v1.Config) float64 {
 	if !settings().Remote.Enabled {
 		return 0
 	}
-	lag := math.NaN()
-	err := s.View(func(tx *store.Tx) error {
-		_, last := tx.EventBounds()
-		cursor := store.Cursor(tx, cursorName)
-		lag = float64(last) - float64(min(cursor, last))
-		return nil
-	})
-	if err != nil {
-		return math.NaN()
-	}
-	return lag
+	tx := s.Read()
+	_, last := tx.EventBounds()
+	return float64(last) - float64(min(store.Cursor(tx, cursorName), last))
 }

@@ -189,20 +189,17 @@ func (b batch) body(node string) []byte {
 // next returns the transitions after the cursor, up to the limit. A gap is sent alone, so
 // that a panel that rejects it still receives the transitions after it.
 func (s *Sender) next() (b batch, err error) {
-	err = s.store.View(func(tx *store.Tx) error {
-		cursor := store.Cursor(tx, cursorName)
-		events, err := store.ReadEvents(tx, cursor, s.limit)
-		if errors.Is(err, store.ErrCompacted) {
-			b = gap(tx, cursor, s.store.Incarnations.Epoch())
-			return nil
-		}
-		b = batch{last: cursor}
-		for _, e := range events {
-			b.messages = append(b.messages, messageOf(e))
-			b.last = e.Seq
-		}
-		return err
-	})
+	tx := s.store.Read()
+	cursor := store.Cursor(tx, cursorName)
+	events, err := store.ReadEvents(tx, cursor, s.limit)
+	if errors.Is(err, store.ErrCompacted) {
+		return gap(tx, cursor, s.store.Incarnations.Epoch()), nil
+	}
+	b = batch{last: cursor}
+	for _, e := range events {
+		b.messages = append(b.messages, messageOf(e))
+		b.last = e.Seq
+	}
 	return b, err
 }
 

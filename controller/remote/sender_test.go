@@ -171,10 +171,7 @@ func TestRunEndsWithContextAndStore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	require.NoError(t, sender.Run(ctx), "a running request is cancelled")
-	require.NoError(t, s.View(func(tx *store.Tx) error {
-		require.Zero(t, store.Cursor(tx, cursorName), "and sent again by the next process")
-		return nil
-	}))
+	require.Zero(t, store.Cursor(s.Read(), cursorName), "and sent again by the next process")
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, sender.Run(t.Context()), store.ErrClosed)
 }

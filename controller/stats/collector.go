@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 type Collector struct {
 	fleet  Fleet
 	meter  Meter
+	log    *slog.Logger
 	series []series
 }
 
@@ -24,16 +26,19 @@ type series struct {
 }
 
 // NewCollector returns a collector. The caller registers it.
-func NewCollector(f Fleet, m Meter) *Collector {
-	c := &Collector{fleet: f, meter: m}
+func NewCollector(f Fleet, m Meter, log *slog.Logger) *Collector {
+	c := &Collector{fleet: f, meter: m, log: log}
 	counter, gauge := prometheus.CounterValue, prometheus.GaugeValue
 	c.add("cpu_seconds_total", "CPU time used by the run.", counter, func(s runtime.Stats) float64 { return s.CPU.Seconds() })
 	c.add("memory_bytes", "Memory used, without cache.", gauge, func(s runtime.Stats) float64 { return float64(s.Memory) })
-	c.add("memory_limit_bytes", "Memory limit; the memory of the host if there is none.", gauge, func(s runtime.Stats) float64 { return float64(s.MemoryLimit) })
+	c.add("memory_limit_bytes", "Memory limit; the memory of the host if there is none.", gauge,
+		func(s runtime.Stats) float64 { return float64(s.MemoryLimit) })
 	c.add("network_receive_bytes_total", "Bytes received by the run.", counter, func(s runtime.Stats) float64 { return float64(s.NetworkRx) })
 	c.add("network_transmit_bytes_total", "Bytes sent by the run.", counter, func(s runtime.Stats) float64 { return float64(s.NetworkTx) })
-	c.add("fs_read_bytes_total", "Bytes read from block devices by the run.", counter, func(s runtime.Stats) float64 { return float64(s.BlockRead) })
-	c.add("fs_write_bytes_total", "Bytes written to block devices by the run.", counter, func(s runtime.Stats) float64 { return float64(s.BlockWrite) })
+	c.add("fs_read_bytes_total", "Bytes read from block devices by the run.", counter,
+		func(s runtime.Stats) float64 { return float64(s.BlockRead) })
+	c.add("fs_write_bytes_total", "Bytes written to block devices by the run.", counter,
+		func(s runtime.Stats) float64 { return float64(s.BlockWrite) })
 	return c
 }
 
@@ -64,7 +69,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 func (c *Collector) measure(ctx context.Context) map[string]runtime.Stats {
 	var mu sync.Mutex
 	all := map[string]runtime.Stats{}
-	each(c.fleet.RunningIDs(), func(id string) {
+	each(c.log, c.fleet.RunningIDs(), func(id string) {
 		containerID, _, ok := c.fleet.Running(id)
 		if !ok {
 			return

@@ -1,6 +1,7 @@
 package stats_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 
 func TestCollectorSeries(t *testing.T) {
 	f := newFleet("a")
-	c := stats.NewCollector(f, f)
+	c := stats.NewCollector(f, f, slog.New(slog.DiscardHandler))
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP berth_container_memory_bytes Memory used, without cache.
 # TYPE berth_container_memory_bytes gauge

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/runtime"
 )
 
@@ -113,8 +114,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 // cpu_usage is a difference of two readings.
 func (s *Sampler) Sample(ctx context.Context, id string) (v1.Stats, error) {
 	defer s.sweep()
-	if err := sleep(ctx, s.readFirst(ctx, id)); err != nil {
-		return v1.Stats{}, err
+	if !controller.Sleep(ctx, s.readFirst(ctx, id)) {
+		return v1.Stats{}, ctx.Err()
 	}
 	return s.current(ctx, id)
 }
@@ -130,17 +131,17 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	defer cancel()
 	var mu sync.Mutex
 	var longest time.Duration
-	each(ids, func(id string) {
+	each(s.log, ids, func(id string) {
 		wait := s.readFirst(ctx, id)
 		mu.Lock()
 		defer mu.Unlock()
 		longest = max(longest, wait)
 	})
-	if sleep(ctx, longest) != nil {
+	if !controller.Sleep(ctx, longest) {
 		return nil
 	}
 	all := make(map[string]v1.Stats, len(ids))
-	each(ids, func(id string) {
+	each(s.log, ids, func(id string) {
 		stats, err := s.current(ctx, id)
 		if err != nil {
 			s.log.Debug("could not read the stats of a container", "container", id, "err", err)
@@ -153,32 +154,16 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	return all
 }
 
-// each calls fn for all ids, maxParallel at a time, and waits for them.
-func each(ids []string, fn func(id string)) {
+// each calls fn for all ids, maxParallel at a time, and waits for them. A panic ends the call for its id.
+func each(log *slog.Logger, ids []string, fn func(id string)) {
 	var group errgroup.Group
 	group.SetLimit(maxParallel)
 	for _, id := range ids {
 		group.Go(func() error {
-			fn(id)
-			return nil
+			return controller.Catch(log, "measurement", func() error { fn(id); return nil }, "container", id)
 		})
 	}
-	_ = group.Wait() // fn returns no error
-}
-
-// sleep waits until d is over or ctx ends. It returns nil at once if d is not positive.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	_ = group.Wait() // panics are logged
 }
 
 // readFirst takes a first reading of a container that has none to compare with. It

@@ -66,12 +66,13 @@ func (r *reconciler) watchSettings(ctx context.Context, notify func(string)) err
 // removing a token invalidates the tokens that it minted.
 func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
 	for {
-		invalid, next, err := r.findInvalid()
+		now := r.store.AgeTime() // a token that has expired because the clock jumped is refused, but stays
+		invalid, next, err := r.findInvalid(now)
 		if err != nil || len(invalid) == 0 {
 			return controller.Result{RequeueAfter: next}, err
 		}
 		for ids := range slices.Chunk(invalid, chunk) {
-			err := r.store.Update(func(tx *store.Tx) error { return r.purge(tx, ids) })
+			err := r.store.Update(func(tx *store.Tx) error { return r.purge(tx, ids, now) })
 			if err != nil {
 				return controller.Result{}, err
 			}
@@ -82,24 +83,22 @@ func (r *reconciler) Reconcile(context.Context, string) (controller.Result, erro
 
 // findInvalid returns the ids of the tokens to remove, and the time until the next
 // token expires.
-func (r *reconciler) findInvalid() (invalid []string, next time.Duration, err error) {
+func (r *reconciler) findInvalid(now time.Time) (invalid []string, next time.Duration, err error) {
 	next = maxInterval
 	issuer := r.issuer()
-	err = r.store.View(func(tx *store.Tx) error {
-		for _, t := range store.Tokens.List(tx) {
-			remove, err := isInvalid(tx, t, issuer)
-			if err != nil {
-				return err
-			}
-			if remove {
-				invalid = append(invalid, t.Meta.ID)
-				continue
-			}
-			next = min(next, t.Spec.ExpiresAt.Sub(tx.Now()))
+	tx := r.store.Read()
+	for _, t := range store.Tokens.List(tx) {
+		remove, err := isInvalid(tx, t, now, issuer)
+		if err != nil {
+			return invalid, max(next, minInterval), err
 		}
-		return nil
-	})
-	return invalid, max(next, minInterval), err
+		if remove {
+			invalid = append(invalid, t.Meta.ID)
+			continue
+		}
+		next = min(next, t.Spec.ExpiresAt.Sub(now))
+	}
+	return invalid, max(next, minInterval), nil
 }
 
 func (r *reconciler) issuer() string {
@@ -107,7 +106,7 @@ func (r *reconciler) issuer() string {
 }
 
 // purge removes the tokens with these ids that are still invalid.
-func (r *reconciler) purge(tx *store.Tx, ids []string) error {
+func (r *reconciler) purge(tx *store.Tx, ids []string, now time.Time) error {
 	issuer := r.issuer()
 	for _, id := range ids {
 		t, err := store.Tokens.Get(tx, id)
@@ -116,7 +115,7 @@ func (r *reconciler) purge(tx *store.Tx, ids []string) error {
 		}
 		remove := false
 		if err == nil {
-			remove, err = isInvalid(tx, t, issuer)
+			remove, err = isInvalid(tx, t, now, issuer)
 		}
 		if err == nil && remove {
 			err = store.Tokens.Purge(tx, id)
@@ -130,8 +129,8 @@ func (r *reconciler) purge(tx *store.Tx, ids []string) error {
 
 // isInvalid reports whether a token was revoked, has expired, descends from a configured
 // token that is no longer configured, or was minted by a token that no longer exists.
-func isInvalid(tx *store.Tx, t v1.Token, issuer string) (bool, error) {
-	if t.Meta.Deleted || !tx.Now().Before(t.Spec.ExpiresAt) || t.Spec.Issuer != issuer {
+func isInvalid(tx *store.Tx, t v1.Token, now time.Time, issuer string) (bool, error) {
+	if t.Meta.Deleted || !now.Before(t.Spec.ExpiresAt) || t.Spec.Issuer != issuer {
 		return true, nil
 	}
 	if t.Spec.Parent == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +26,12 @@ const first, second = v1.Secret("berth_1"), v1.Secret("berth_2")
 type settings struct {
 	token v1.Secret
 	next  chan struct{}
+	ahead atomic.Int64 // by which the host's clock is ahead, a time.Duration
 }
 
-func newSettings() *settings { return &settings{first, make(chan struct{})} }
+func newSettings() *settings { return &settings{token: first, next: make(chan struct{})} }
+
+func (s *settings) now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 
 func (s *settings) Current() v1.Config {
 	return v1.Config{Authorization: v1.AuthorizationConfig{Token: s.token}}
@@ -54,10 +58,7 @@ func mint(t *testing.T, s *store.Store, id string, ttl time.Duration) {
 
 func ids(t *testing.T, s *store.Store) (list []string) {
 	t.Helper()
-	require.NoError(t, s.View(func(tx *store.Tx) error {
-		list = store.Tokens.IDs(tx)
-		return nil
-	}))
+	list = store.Tokens.IDs(s.Read())
 	return list
 }
 
@@ -65,7 +66,7 @@ func ids(t *testing.T, s *store.Store) (list []string) {
 func life(t *testing.T, during func(s *store.Store, inForce *settings)) {
 	synctest.Test(t, func(t *testing.T) {
 		inForce := newSettings()
-		s, err := store.Open("", store.Options{})
+		s, err := store.Open("", store.Options{Now: inForce.now})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -96,6 +97,22 @@ func TestExpiredTokensAreRemoved(t *testing.T) {
 		pass(58 * time.Minute)
 		require.Equal(t, []string{"c"}, ids(t, s))
 		pass(time.Minute)
+		require.Empty(t, ids(t, s))
+	})
+}
+
+// TestTokensOutliveAJumpOfTheClock: they are valid again when the clock is corrected.
+func TestTokensOutliveAJumpOfTheClock(t *testing.T) {
+	life(t, func(s *store.Store, host *settings) {
+		mint(t, s, "a", 48*time.Hour)
+		pass(time.Minute)
+		host.ahead.Store(int64(365 * 24 * time.Hour))
+		pass(3 * time.Hour)
+		require.Equal(t, []string{"a"}, ids(t, s))
+		host.ahead.Store(0)
+		pass(3 * time.Hour)
+		require.Equal(t, []string{"a"}, ids(t, s))
+		pass(43 * time.Hour)
 		require.Empty(t, ids(t, s))
 	})
 }
@@ -144,7 +161,7 @@ func TestRenewedTokenIsNotRemoved(t *testing.T) {
 		mint(t, s, "renewed", time.Hour)
 		require.NoError(t, s.Update(func(tx *store.Tx) error {
 			r := &reconciler{settings: newSettings()}
-			return r.purge(tx, []string{"renewed", "removed meanwhile"})
+			return r.purge(tx, []string{"renewed", "removed meanwhile"}, tx.Now())
 		}))
 		require.Equal(t, []string{"renewed"}, ids(t, s))
 	})

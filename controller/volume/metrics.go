@@ -31,23 +31,18 @@ func (c Collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.usage; ch <- c
 
 // Collect implements prometheus.Collector.
 func (c Collector) Collect(ch chan<- prometheus.Metric) {
-	err := c.store.View(func(tx *store.Tx) error {
-		for _, v := range store.Volumes.List(tx) {
-			ch <- prometheus.MustNewConstMetric(c.usage, prometheus.GaugeValue, float64(v.Status.Size), v.Meta.ID)
-			if condition := v1.FindCondition(v.Status.Conditions, v1.DirectoryReady); condition.Status != "" {
-				ready := 0.0
-				if condition.Status == v1.True {
-					ready = 1
-				}
-				ch <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, ready, v.Meta.ID)
+	tx := c.store.Read()
+	for _, v := range store.Volumes.List(tx) {
+		ch <- prometheus.MustNewConstMetric(c.usage, prometheus.GaugeValue, float64(v.Status.Size), v.Meta.ID)
+		if condition := v1.FindCondition(v.Status.Conditions, v1.DirectoryReady); condition.Status != "" {
+			ready := 0.0
+			if condition.Status == v1.True {
+				ready = 1
 			}
-			if limit, err := limitOf(tx, v); err == nil && limit > 0 {
-				ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(limit), v.Meta.ID)
-			}
+			ch <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, ready, v.Meta.ID)
 		}
-		return nil
-	})
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(c.usage, err)
+		if limit := store.LimitOf(tx, v); limit > 0 {
+			ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(limit), v.Meta.ID)
+		}
 	}
 }

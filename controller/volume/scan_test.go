@@ -71,6 +71,47 @@ func TestVolumesAreMeasuredEachMinute(t *testing.T) {
 	})
 }
 
+// TestIdleVolumesAreMeasuredLessOften: those without a limit, the longer nothing changes, and those with one each minute.
+func TestIdleVolumesAreMeasuredLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			for id, limit := range map[string]int64{"limited": 1 << 30, "free": 0} {
+				if err := store.Volumes.Create(tx, id, v1.VolumeSpec{SizeLimit: limit}); err != nil {
+					return err
+				}
+				if err := store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) { s.Created = true }); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		u := &usages{disk: &disk{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			_ = (&volume.Scanner{Store: s, Directories: u, Log: slog.New(slog.DiscardHandler)}).Source()(ctx, func(string) {})
+		}()
+		time.Sleep(30 * time.Second)
+		walks := func() (minutes []int) { // at which the free one was walked
+			for minute := range 32 {
+				walked := u.walked()
+				require.Equal(t, "limited", walked[0])
+				if len(walked) > 1 {
+					minutes = append(minutes, minute)
+				}
+				time.Sleep(time.Minute)
+			}
+			return minutes
+		}
+		require.Equal(t, []int{0, 1, 3, 7, 15, 23, 31}, walks())
+		u.set(func() { u.used = 4096 })
+		require.Equal(t, []int{7, 8, 10, 14, 22, 30}, walks())
+	})
+}
+
 // TestScannerEndsAtOnce: a daemon that shuts down walks no further volume.
 func TestScannerEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -94,5 +135,54 @@ func TestScannerEndsAtOnce(t *testing.T) {
 		scanner := &volume.Scanner{Store: s, Directories: u, Log: slog.New(slog.DiscardHandler)}
 		require.NoError(t, scanner.Source()(ctx, func(string) { cancel() }))
 		require.Equal(t, []string{"a"}, u.walked())
+	})
+}
+
+// slowest is Directories on which the walk of the volume a takes long.
+type slowest struct{ *usages }
+
+func (s slowest) Scan(ctx context.Context, id string) (v1.Usage, error) {
+	if id == "a" {
+		time.Sleep(5 * time.Minute)
+	}
+	return s.usages.Scan(ctx, id)
+}
+
+// TestSlowVolumeDelaysNoOther: a volume whose walk takes long delays the others once.
+func TestSlowVolumeDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			for _, id := range []string{"a", "b"} {
+				if err := store.Volumes.Create(tx, id, v1.VolumeSpec{SizeLimit: 1 << 30}); err != nil {
+					return err
+				}
+				if err := store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) { s.Created = true }); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		u := &usages{disk: &disk{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var scanner sync.WaitGroup
+		scanner.Go(func() {
+			_ = (&volume.Scanner{Store: s, Directories: slowest{u}, Log: slog.New(slog.DiscardHandler)}).Source()(ctx, func(string) {})
+		})
+		time.Sleep(5*time.Minute + time.Second)
+		require.Equal(t, []string{"a", "b"}, u.walked()[:2])
+		for range 3 {
+			time.Sleep(time.Hour)
+			walks := map[string]int{}
+			for _, id := range u.walked() {
+				walks[id]++
+			}
+			require.InDelta(t, 3, walks["a"], 1)
+			require.InDelta(t, 60, walks["b"], 1)
+		}
+		cancel()
+		scanner.Wait()
 	})
 }

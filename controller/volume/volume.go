@@ -17,6 +17,7 @@ import (
 // Usages measures the disk usage of volumes.
 type Usages interface {
 	SetLimit(id string, limit int64, last v1.Usage)
+	Limit(id string) int64 // as set
 	Used(id string) v1.Usage
 	Unmeasured(id string) string // why the last scan measured a part only, a reason of v1.UsageMeasured
 	Scan(ctx context.Context, id string) (v1.Usage, error)
@@ -25,6 +26,7 @@ type Usages interface {
 // Directories creates, checks, measures and removes the directories of volumes.
 type Directories interface {
 	Usages
+	Present() (ids map[string]bool) // of the directories that are there; none if they cannot be listed
 	Ensure(id string) error
 	Check(id string) error // may return v1.ErrDirectoryMissing or v1.ErrNotADirectory
 	Remove(ctx context.Context, id string) error
@@ -65,11 +67,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	if err != nil {
 		return controller.Result{}, errors.Join(err, r.record(id, condition))
 	}
-	if condition.Status == v1.True && recorded(v.Status, condition, r.Directories.Used(id)) && notMeasured(v.Status) == r.Directories.Unmeasured(id) {
+	if condition.Status == v1.True && recorded(v.Status, condition, r.Directories.Used(id)) &&
+		notMeasured(v.Status) == r.Directories.Unmeasured(id) {
 		r.log(id, "", condition, condition)
 		return controller.Result{}, nil
 	}
 	return controller.Result{}, r.record(id, condition)
+}
+
+// Resync returns a source that makes up for what no other source names: in each period it lists the directories
+// once, and names the volumes whose record differs from what is known of them.
+func (r *Reconciler) Resync(period time.Duration) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		for controller.Sleep(ctx, period) {
+			present, tx := r.Directories.Present(), r.Store.Read()
+			for _, v := range store.Volumes.List(tx) {
+				if id := v.Meta.ID; !present[id] || r.Directories.Limit(id) != store.LimitOf(tx, v) || !settled(v, r.Directories) {
+					notify(id)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// settled reports whether a reconcile of a volume whose directory is there would change nothing.
+func settled(v v1.Volume, known Usages) bool {
+	return !v.Meta.Deleted && v.Status.Created && v.Status.Ready() &&
+		v.Status.Usage() == known.Used(v.Meta.ID) && notMeasured(v.Status) == known.Unmeasured(v.Meta.ID)
 }
 
 // recorded reports whether the status of a volume has a condition and a usage already.
@@ -82,13 +107,11 @@ func recorded(s v1.VolumeStatus, c v1.Condition, used v1.Usage) bool {
 
 // load returns a volume and its limit in bytes.
 func (r *Reconciler) load(id string) (v v1.Volume, limit int64, err error) {
-	err = r.Store.View(func(tx *store.Tx) error {
-		if v, err = store.Volumes.Get(tx, id); err == nil {
-			limit, err = limitOf(tx, v)
-		}
-		return err
-	})
-	return v, limit, err
+	tx := r.Store.Read()
+	if v, err = store.Volumes.Get(tx, id); err != nil {
+		return v, 0, err
+	}
+	return v, store.LimitOf(tx, v), nil
 }
 
 // checkDirectory creates the directory if it was never created, checks it otherwise, and
@@ -177,28 +200,17 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	if err != nil {
 		return controller.Result{}, err
 	}
-	return controller.Result{}, r.Store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, id) })
-}
-
-// used reports whether a container uses a volume, or may use it because the store cannot be read.
-func (r *Reconciler) used(volume string) bool {
-	used := false
-	err := r.Store.View(func(tx *store.Tx) error {
-		used = len(store.Containers.IDsBy(tx, volume))+len(store.VolumeHolders(tx, volume)) > 0
-		return nil
-	})
-	return used || err != nil
-}
-
-// limitOf returns the smallest of the limits of a volume and its containers in bytes, or
-// 0 for no limit. It ignores containers whose record is damaged.
-func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
-	containers := store.Containers.ListBy(tx, v.Meta.ID)
-	var users []v1.ContainerSpec
-	for _, c := range containers {
-		users = append(users, c.Spec)
+	err = r.Store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, id) })
+	if err == nil {
+		r.reported.Delete(id)
 	}
-	return v1.SmallestLimit(v.Spec, users), nil
+	return controller.Result{}, err
+}
+
+// used reports whether a container uses a volume.
+func (r *Reconciler) used(volume string) bool {
+	tx := r.Store.Read()
+	return len(store.Containers.IDsBy(tx, volume))+len(store.VolumeHolders(tx, volume)) > 0
 }
 
 // Users returns a source that names the volume of each container that is created or changed. What
@@ -208,13 +220,9 @@ func Users(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		return source(ctx, func(id string) {
 			// If it cannot be read it is gone, or the resync names its volume.
-			_ = s.View(func(tx *store.Tx) error {
-				c, err := store.Containers.Get(tx, id)
-				if err == nil {
-					notify(c.Spec.VolumeID)
-				}
-				return err
-			})
+			if c, err := store.Containers.Get(s.Read(), id); err == nil {
+				notify(c.Spec.VolumeID)
+			}
 		})
 	}
 }

@@ -80,6 +80,23 @@ func (d *disk) SetLimit(id string, limit int64, _ v1.Usage) {
 	d.limits[id] = limit
 }
 
+func (d *disk) Limit(id string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.limits[id]
+}
+
+func (d *disk) Present() map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checks++
+	present := map[string]bool{}
+	for id, err := range d.state {
+		present[id] = !errors.Is(err, v1.ErrDirectoryMissing) && !errors.Is(err, v1.ErrNotADirectory)
+	}
+	return present
+}
+
 func (d *disk) Used(string) v1.Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,6 +128,8 @@ type world struct {
 	store *store.Store
 	disk  *disk
 	log   *bytes.Buffer // read it only while the loop waits
+
+	reconciler *volume.Reconciler
 }
 
 func live(t *testing.T, test func(w *world)) {
@@ -129,11 +148,12 @@ func live(t *testing.T, test func(w *world)) {
 // run starts the part of the daemon that this package is; stop ends it.
 func (w *world) run() (stop func()) {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
+	w.reconciler = &volume.Reconciler{Store: w.store, Directories: w.disk, Log: log, Mounted: w.disk.mounted}
 	scanner := &volume.Scanner{Store: w.store, Directories: w.disk, Log: log}
 	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, Metrics: controller.NewMetrics(prometheus.NewRegistry()), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
-		Reconciler:   &volume.Reconciler{Store: w.store, Directories: w.disk, Log: log, Mounted: w.disk.mounted},
+		Reconciler:   w.reconciler,
 		DesiredState: []controller.Source{store.Volumes.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{volume.Users(w.store), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(w.store))}}
+		Watch:        []controller.Source{volume.Users(w.store), scanner.Source(), w.reconciler.Resync(time.Minute)}}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
@@ -151,10 +171,9 @@ func (w *world) create(limit int64) {
 	w.update(func(tx *store.Tx) error { return store.Volumes.Create(tx, "v", v1.VolumeSpec{SizeLimit: limit}) })
 }
 
-func (w *world) get() (v v1.Volume, err error) {
+func (w *world) get() (v1.Volume, error) {
 	synctest.Wait()
-	err = w.store.View(func(tx *store.Tx) error { v, err = store.Volumes.Get(tx, "v"); return err })
-	return v, err
+	return store.Volumes.Get(w.store.Read(), "v")
 }
 
 func (w *world) reason() string {
@@ -263,6 +282,7 @@ func TestVolumeIsRemovedAfterContainers(t *testing.T) {
 		w.update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "mc") })
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"v"}, w.disk.removed())
+		require.Zero(t, w.reconciler.Reported(), "nothing of it stays in memory")
 		_, err := w.get()
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})

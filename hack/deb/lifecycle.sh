@@ -58,6 +58,10 @@ debian berth config check >/dev/null
 equal "$(debian dpkg --verify berth)" ''
 [ -L etc/systemd/system/multi-user.target.wants/berth.service ] || die 'the unit is not enabled'
 grep -q '^ExecStart=/usr/bin/berth serve$' usr/lib/systemd/system/berth.service
+grep -q '^ExecStart=/usr/bin/berth-wings ' usr/lib/systemd/system/berth-wings.service
+[ ! -e etc/systemd/system/multi-user.target.wants/berth-wings.service ] || die 'the bridge is enabled'
+equal "$(debian berth-wings --version)" 'berth-wings version 0.0.1'
+touch etc/berth/wings.token
 debian bash -n /usr/share/bash-completion/completions/berth
 for page in man1/berth.1 man1/berth-serve.1; do gzip -t "usr/share/man/$page.gz"; done
 first=$(token)
@@ -120,9 +124,9 @@ debian dpkg -i debs/old.deb >log2 2>&1 || { cat log2; die 'dpkg failed'; }
 equal "$(calls)" 'deb-systemd-invoke start berth.service;systemctl --system daemon-reload;'
 [ "$(token)" != "$first" ] || die 'the token is not fresh'
 debian dpkg -i debs/new.deb >log2 2>&1
-equal "$(calls)" 'deb-systemd-invoke try-restart berth.service;systemctl --system daemon-reload;'
+equal "$(calls)" 'deb-systemd-invoke try-restart berth.service berth-wings.service;systemctl --system daemon-reload;'
 debian dpkg -r berth >log2 2>&1
-equal "$(calls)" 'deb-systemd-invoke stop berth.service;systemctl --system daemon-reload;'
+equal "$(calls)" 'deb-systemd-invoke stop berth-wings.service berth.service;systemctl --system daemon-reload;'
 
 begin 'purge without volumes leaves nothing'
 rm -r "var/lib/berth/volumes/$volume"

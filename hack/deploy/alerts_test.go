@@ -47,6 +47,8 @@ func healthy() series {
 		`berth_backup_usage_bytes{target="local"}`:                                          "50e9x120",
 		`berth_backup_limit_bytes{target="local"}`:                                          "100e9x120",
 		`berth_backup_usage_bytes{target="s3"}`:                                             "900e9x120",
+		`berth_schedule_failures{container="busy",schedule="hourly"}`:                       "1x120",
+		`berth_transfers_unanswered`:                                                        "0x120",
 		`berth_auth_failures_total`:                                                         "0+1x120",
 	}
 }
@@ -136,7 +138,9 @@ var failures = map[string]struct {
 	"a disk fills": {series{
 		`berth_disk_free_bytes{disk="volumes"}`: "8e9x120",
 	}, "BerthDiskAlmostFull"},
-	"the panel is away": {series{`berth_remote_lag_events`: "0+1x120"}, "BerthPanelUnreachable"},
+	"the panel is away":             {series{`berth_remote_lag_events`: "0+1x120"}, "BerthPanelUnreachable"},
+	"a schedule fails":              {series{`berth_schedule_failures{container="busy",schedule="nightly"}`: "2x120"}, "BerthScheduleFailing"},
+	"a destination does not answer": {series{`berth_transfers_unanswered`: "1x120"}, "BerthTransferUnanswered"},
 	"backups of a policy fail": {series{
 		`berth_backup_last_completed_timestamp_seconds{volume="1"}`: "-3000x120",
 	}, "BerthBackupOld"},

@@ -76,7 +76,7 @@ func TestKubernetes(t *testing.T) {
 		return exec.Command("kubectl", "-n", "berth", "wait", "--for=condition=Ready", "--timeout=5s", "pod/berth-0").Run() == nil
 	})
 	require.Contains(t, berth("", "containers", "survival"), "running")
-	enginetest.Until(t, time.Minute, "the console goes on", func() bool { return lines(t, berth("", "logs", "-n", "10000", "survival")) > seen+20 })
+	enginetest.Until(t, 3*time.Minute, "the console goes on", func() bool { return lines(t, berth("", "logs", "-n", "10000", "survival")) > seen+20 })
 	require.Equal(t, before, runs(), "the same run")
 
 	berth("", "delete", "--wait", "survival")

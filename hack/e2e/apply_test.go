@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
-	"berth/hack/test/enginetest"
 )
 
 // TestApply creates and changes a container with PUT.
@@ -18,7 +17,7 @@ func TestApply(t *testing.T) {
 	body := func(command, power string) string {
 		return fmt.Sprintf(`{"image":"{image}","volume_id":"{v}","startup_command":%q,"power":%q,"labels":{"game":"go"}}`, command, power)
 	}
-	names := map[string]string{"v": b.Volume(t), "image": enginetest.Busybox(t)}
+	names := map[string]string{"v": b.Volume(t), "image": berthtest.Busybox(t)}
 	walk(t, b, names, []row{
 		{"PUT /containers/mc?dry_run=true", body("sleep 100", "running"), 200, `{"changed":true,"actions":"*"}`},
 		{"GET /containers/mc", "", 404, wrong("Container not found")},

@@ -13,7 +13,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
-	"berth/hack/test/enginetest"
 )
 
 // auditWorkers is the number of tokens of TestAuditSurvivesKills. Each sends requests by
@@ -67,7 +66,7 @@ func TestAuditSurvivesKills(t *testing.T) {
 
 func newAuditRun(t *testing.T, goal int) *auditRun {
 	t.Helper()
-	r := &auditRun{sftpNode: newSFTPNode(t, "files: {pull: true, pull_private: true}"), mirror: newMirror(t), image: enginetest.Busybox(t), goal: int64(goal), actors: map[string]v1.Actor{}}
+	r := &auditRun{sftpNode: newSFTPNode(t, "files: {pull: true, pull_private: true}"), mirror: newMirror(t), image: berthtest.Busybox(t), goal: int64(goal), actors: map[string]v1.Actor{}}
 	r.Post(t, "/network/ports", map[string]any{"ip": "127.0.0.1", "port": 4000, "protocol": "tcp"})
 	r.Made(t, "mc", berthtest.Spec{"volume_id": r.volume})
 	for i := range auditWorkers {

@@ -81,7 +81,7 @@ func (k *killedBackups) run(kills int) {
 		if id != "" {
 			k.killedRestore(id, time.Duration(random.Int64N(int64(700*time.Millisecond))))
 			b.Must(t, "DELETE", "/backups/"+id, nil)
-			berthtest.Until(t, time.Minute, "the deleted backup is gone", func() bool { return len(k.stored()) == 0 })
+			berthtest.Until(t, 3*time.Minute, "the deleted backup is gone", func() bool { return len(k.stored()) == 0 })
 		}
 		t.Logf("round %d: %d completed, %d failed", i, k.done, k.failures)
 	}

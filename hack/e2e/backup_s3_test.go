@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/s3test"
 )
@@ -54,7 +55,7 @@ func isStored(t *testing.T, s3 *s3test.Server, id string, s backupState) {
 func erased(t *testing.T, b *berthtest.Berth, s3 *s3test.Server, id string) {
 	t.Helper()
 	b.Must(t, "DELETE", "/backups/"+id, nil)
-	berthtest.Until(t, time.Minute, "the backup is gone", func() bool { return b.Do(t, "GET", "/backups/"+id, nil).Status == 404 })
+	berthtest.Until(t, 3*time.Minute, "the backup is gone", func() bool { return b.Do(t, "GET", "/backups/"+id, nil).Status == 404 })
 	require.Empty(t, s3.Objects(t))
 	require.Empty(t, s3.Uploads(t))
 }
@@ -102,6 +103,55 @@ func TestBackupToS3(t *testing.T) {
 	erased(t, b, s3, id)
 }
 
+// TestPathsOfBackupInS3: the folders of an archive in S3 are listed, and paths of it restored, also over a connection that
+// is cut. What cannot be read whole changes nothing.
+func TestPathsOfBackupInS3(t *testing.T) {
+	t.Parallel()
+	b, s3, volume, dir := startWithS3(t)
+	id := startBackup(t, b, volume, map[string]any{"target": "s3", "ignore": []string{"old/empty"}})
+	s := backedUp(t, b, id)
+	require.Equal(t, "completed", s.State, s.Message)
+	listed := func(query string) (names []string) {
+		var list struct{ Files []v1.FileEntry }
+		b.Get(t, "/backups/"+id+"/files"+query, &list)
+		for _, f := range list.Files {
+			names = append(names, fmt.Sprint(f.Name, " ", f.Size))
+		}
+		slices.Sort(names)
+		return names
+	}
+	s3.Inject(s3test.Cut(10<<20), s3test.Is("get"), 1)
+	require.Equal(t, []string{"old 0", fmt.Sprint("world ", 70<<20)}, listed(""))
+	require.Contains(t, s3.Served(), "!get")
+	old := listed("?path=old")
+	require.Len(t, old, 3)
+	require.Subset(t, append(old, "file 30000", "again 30000"), old, "one of the two names has the size")
+	require.Equal(t, 404, b.Do(t, "GET", "/backups/"+id+"/files?path=none", nil).Status)
+
+	before := fullTree(t, dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "world"), []byte("overwritten"), 0o600))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "old")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "later"), []byte("new"), 0o600))
+	now := fullTree(t, dir)
+	s3.Inject(s3test.Refuse(404, "NoSuchKey"), s3test.Is("get"), 0)
+	require.Equal(t, 404, b.Do(t, "GET", "/backups/"+id+"/files", nil).Status)
+	state, message := restored(t, b, id, map[string]any{"paths": []string{"old"}})
+	require.Equal(t, []string{"failed", "open the archive: archive not found"}, []string{state, message})
+	s3.Clear()
+	state, message = restored(t, b, id, map[string]any{"paths": []string{"old", "none"}})
+	require.Equal(t, []string{"failed", "Backup does not have the path: none"}, []string{state, message})
+	require.Empty(t, cmp.Diff(now, fullTree(t, dir)))
+
+	s3.Inject(s3test.Cut(10<<20), s3test.Is("get"), 1)
+	state, message = restored(t, b, id, map[string]any{"paths": []string{"old/file", "old/again", "old/link"}})
+	require.Equal(t, "completed", state, message)
+	require.Contains(t, s3.Served(), "!get")
+	for _, name := range []string{"old", "old/file", "old/again", "old/link"} {
+		now[name] = before[name]
+	}
+	require.Empty(t, cmp.Diff(now, fullTree(t, dir)))
+}
+
 // TestBackupToS3WithFaults: a fault that ends is survived; one that does not leaves a
 // failed backup with its reason, and nothing in the bucket.
 func TestBackupToS3WithFaults(t *testing.T) {
@@ -132,7 +182,7 @@ func TestBackupToS3WithFaults(t *testing.T) {
 	for _, at := range []string{"list", "create", "part 2", "complete"} {
 		s3.Inject(s3test.Refuse(403, "AccessDenied"), s3test.Is(at), 0)
 		id := startBackup(t, b, volume, map[string]any{"target": "s3"})
-		berthtest.Until(t, time.Minute, "the refusal arrives", func() bool { return slices.Contains(s3.Served(), "!"+at) })
+		berthtest.Until(t, 3*time.Minute, "the refusal arrives", func() bool { return slices.Contains(s3.Served(), "!"+at) })
 		if at == "list" { // until it may be listed, the daemon cannot know that nothing is left
 			s3.Clear()
 		}
@@ -170,9 +220,9 @@ func TestKillDuringUpload(t *testing.T) {
 		s3.Served()
 		s3.Inject(s3test.LoseAndHang, s3test.Is(at), 0)
 		id := startBackup(t, b, volume, map[string]any{"target": "s3"})
-		berthtest.Until(t, time.Minute, at+" hangs", func() bool { return strings.Contains(fmt.Sprint(s3.Served()), "!"+at) })
+		berthtest.Until(t, 3*time.Minute, at+" hangs", func() bool { return strings.Contains(fmt.Sprint(s3.Served()), "!"+at) })
 		if at != "stat" {
-			berthtest.Until(t, time.Minute, "the server has an upload or its object", func() bool { return len(s3.Uploads(t))+len(s3.Objects(t)) > 0 })
+			berthtest.Until(t, 3*time.Minute, "the server has an upload or its object", func() bool { return len(s3.Uploads(t))+len(s3.Objects(t)) > 0 })
 		}
 		b.Kill9(t)
 		s3.Clear()
@@ -185,6 +235,6 @@ func TestKillDuringUpload(t *testing.T) {
 	}
 	s3.Inject(s3test.LoseAndHang, s3test.Is("part 2"), 0)
 	id := startBackup(t, b, volume, map[string]any{"target": "s3"})
-	berthtest.Until(t, time.Minute, "the upload hangs", func() bool { return slices.Contains(s3.Served(), "!part 2") })
+	berthtest.Until(t, 3*time.Minute, "the upload hangs", func() bool { return slices.Contains(s3.Served(), "!part 2") })
 	erased(t, b, s3, id)
 }

@@ -125,7 +125,7 @@ func TestBackupAndRestore(t *testing.T) {
 	s := backedUp(t, b, id)
 	require.Equal(t, "completed", s.State, s.Message)
 	require.Equal(t, []string{id + ".tar.zst"}, filesOf(t, filepath.Join(b.Data, "backups")))
-	berthtest.Until(t, 30*time.Second, "both commands arrived", func() bool {
+	berthtest.Until(t, 3*time.Minute, "both commands arrived", func() bool {
 		lines := string(b.Must(t, "GET", "/containers/mc/logs", nil).Body)
 		return strings.Contains(lines, "got save-off") && strings.Contains(lines, "got save-on")
 	})
@@ -156,7 +156,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	require.Equal(t, []string{"backup pending", "backup running", "backup completed", "restore pending", "restore running", "restore completed"}, states)
 	b.Must(t, "DELETE", "/backups/"+id, nil)
-	berthtest.Until(t, 30*time.Second, "the backup is gone", func() bool { return b.Do(t, "GET", "/backups/"+id, nil).Status == 404 })
+	berthtest.Until(t, 3*time.Minute, "the backup is gone", func() bool { return b.Do(t, "GET", "/backups/"+id, nil).Status == 404 })
 	require.Empty(t, filesOf(t, filepath.Join(b.Data, "backups")))
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
-	"berth/hack/test/enginetest"
 )
 
 // commandLine runs the command line with this configuration or environment and standard
@@ -112,7 +111,7 @@ func TestCommandLineGetInterrupted(t *testing.T) {
 func TestCommandLineApply(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
-	volume, image := b.Volume(t), enginetest.Busybox(t)
+	volume, image := b.Volume(t), berthtest.Busybox(t)
 	env := []string{"XDG_CONFIG_HOME=" + t.TempDir()}
 	run := func(want int, input string, args ...string) string {
 		t.Helper()

@@ -28,16 +28,23 @@ func TestConfigFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, huge.Truncate(1<<30))
 	require.NoError(t, huge.Close())
+	require.NoError(t, os.WriteFile(dir+"/server.cfg", []byte("port 1\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/proxy.json", []byte(`{"servers": {"a": "localhost:1", "b": "10.0.0.9:2"}}`), 0o600))
 	set := func(key string) map[string]string { return map[string]string{key: "${PORT}"} }
 	spec := b.Body(t, "mc", berthtest.Spec{
 		"volume_id": volume, "env": map[string]string{"PORT": "25565"}, "power": "running", "start_pattern": "^up",
 		"startup_command": "cat server.properties paper.yml; echo up; sleep 100000",
-		"config_files": []v1.ConfigFile{
-			{Path: "server.properties", Format: "properties", Set: set("server-port")},
-			{Path: "paper.yml", Format: "yaml", Set: map[string]string{"settings.port": "${PORT}", "settings.name": "it's new"}},
-			{Path: "link.json", Format: "json", Set: set("port")},
-			{Path: "fifo.ini", Format: "ini", Set: set("s.port")},
-			{Path: "huge.xml", Format: "xml", Set: set("/a/b")},
+		"config_files": []any{
+			v1.ConfigFile{Path: "server.properties", Format: "properties", Set: set("server-port")},
+			v1.ConfigFile{Path: "paper.yml", Format: "yaml", Set: map[string]string{"settings.port": "${PORT}", "settings.name": "it's new"}},
+			v1.ConfigFile{Path: "link.json", Format: "json", Set: set("port")},
+			v1.ConfigFile{Path: "fifo.ini", Format: "ini", Set: set("s.port")},
+			v1.ConfigFile{Path: "huge.xml", Format: "xml", Set: set("/a/b")},
+			berthtest.Spec{"path": "server.cfg", "format": "text", "append": false, "edits": []berthtest.Spec{
+				{"key": "port", "value": "port ${PORT}"}, {"key": "name", "value": "name x"}}},
+			berthtest.Spec{"path": "proxy.json", "format": "json", "edits": []berthtest.Spec{
+				{"key": "servers.*", "value": "${PORT}$1", "if": `regex:^localhost(:\d+)$`}}},
+			berthtest.Spec{"path": "missing.json", "format": "json", "create": false, "set": set("port")},
 		},
 	})
 	b.Post(t, "/containers", spec)
@@ -51,6 +58,12 @@ func TestConfigFiles(t *testing.T) {
 	for _, text := range []string{"link.json: a link", "fifo.ini: something that is not a file", "huge.xml: the file is larger than 512 KiB"} {
 		require.Contains(t, condition.Message, text)
 	}
+	for file, want := range map[string]string{"server.cfg": "port 25565\n", "proxy.json": `{"servers": {"a": "25565:1", "b": "10.0.0.9:2"}}`} {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		require.NoError(t, err)
+		require.Equal(t, want, string(content))
+	}
+	require.NoFileExists(t, dir+"/missing.json")
 	written, err := os.Stat(dir + "/paper.yml")
 	require.NoError(t, err)
 

@@ -51,7 +51,7 @@ func (r *cutReader) read(t *testing.T, b *berthtest.Berth, d time.Duration) {
 func TestConsoleCursorsMissNothing(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	c := b.Started(t, "mc", berthtest.Spec{"startup_command": numbers([2]int{10, 10_000})})
+	b.Started(t, "mc", berthtest.Spec{"startup_command": numbers([2]int{10, 10_000})})
 	r := cutReader{line: "0-0"}
 	const cuts, kills = 50, 4
 	for i := range cuts {
@@ -62,7 +62,7 @@ func TestConsoleCursorsMissNothing(t *testing.T) {
 	}
 	b.Verb(t, "mc", "kill")
 	b.State(t, "mc", "exit")
-	n := lastNumber(t, b, c.ContainerID)
+	n := lastNumber(t, b, "mc")
 	awaitLine(t, b, "mc", n)
 	berthtest.Until(t, wait, "the last line is received", func() bool {
 		r.read(t, b, 300*time.Millisecond)

@@ -35,11 +35,11 @@ func numbers(rate [2]int) string {
 // line of the engine's logs.
 func TestConsoleAtAnyRate(t *testing.T) {
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	engineIDs := map[string]string{}
+	var ids []string
 	for i := range rounds(len(rates), 20) {
 		id := fmt.Sprintf("c%d", i)
-		c := b.Started(t, id, berthtest.Spec{"startup_command": numbers(rates[i%len(rates)]), "tty": i%2 == 0})
-		engineIDs[id] = c.ContainerID
+		b.Started(t, id, berthtest.Spec{"startup_command": numbers(rates[i%len(rates)]), "tty": i%2 == 0})
+		ids = append(ids, id)
 	}
 	kills := rounds(3, 25)
 	for range kills {
@@ -47,15 +47,15 @@ func TestConsoleAtAnyRate(t *testing.T) {
 		b.Restart(t)
 	}
 	pauseBefore(random)
-	for id := range engineIDs {
+	for _, id := range ids {
 		b.Verb(t, id, "kill")
 	}
-	for id := range engineIDs {
+	for _, id := range ids {
 		b.State(t, id, "exit")
 	}
 	last := map[string]int{}
-	for id, engineID := range engineIDs {
-		last[id] = lastNumber(t, b, engineID)
+	for _, id := range ids {
+		last[id] = lastNumber(t, b, id)
 		awaitLine(t, b, id, last[id])
 	}
 	b.Kill9(t) // the journals are read by the test from here on
@@ -80,9 +80,15 @@ func awaitLine(t *testing.T, b *berthtest.Berth, id string, n int) {
 }
 
 // lastNumber returns the last number in the engine's log of a container.
-func lastNumber(t *testing.T, b *berthtest.Berth, engineID string) int {
+func lastNumber(t *testing.T, b *berthtest.Berth, id string) int {
 	t.Helper()
-	text := b.Engine.Must(t, http.MethodGet, "/containers/"+engineID+"/logs?stdout=1&tail=2", nil)
+	one := b.Containers(t, id)[0]
+	var text []byte
+	if b.Cluster == nil {
+		text = b.Engine.Must(t, http.MethodGet, "/containers/"+one.ID+"/logs?stdout=1&tail=2", nil)
+	} else {
+		_, text = b.Cluster.Call(t, http.MethodGet, "/api/v1/namespaces/"+b.Cluster.Name+"/pods/"+one.Names[0]+"/log?tailLines=2", nil)
+	}
 	all := number.FindAllStringSubmatch(string(text), -1)
 	require.NotEmpty(t, all, "%q", text)
 	n, err := strconv.Atoi(all[len(all)-1][1])

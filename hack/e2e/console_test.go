@@ -45,6 +45,14 @@ func requireNoGap(t *testing.T, what string, list []int) {
 	}
 }
 
+// requireOneRun requires that no other run has begun, which would count from 1 again.
+func requireOneRun(t *testing.T, s *berthtest.Socket) {
+	t.Helper()
+	for _, m := range s.Messages() {
+		require.False(t, m.Event == "event" && m.Data != "running", m.Raw)
+	}
+}
+
 // TestConsoleKeepsEveryLine kills the daemon while containers print every 10 ms.
 // Neither the journal nor a socket, which receives first the journal and then
 // live lines, misses or repeats a line.
@@ -65,6 +73,7 @@ func TestConsoleKeepsEveryLine(t *testing.T) {
 		b.Kill9(t)
 		for id, s := range live {
 			require.Zero(t, s.Ended(t), "the connection breaks without a close frame")
+			requireOneRun(t, s)
 			list := ticks(received(s))
 			requireNoGap(t, "socket of "+id, list)
 			require.Equal(t, 1, list[0], "from the beginning")
@@ -75,6 +84,7 @@ func TestConsoleKeepsEveryLine(t *testing.T) {
 	for _, id := range []string{"tty-true", "tty-false"} {
 		s := b.Listen(t, "/ws/"+id+"?tail=10000")
 		s.Await(t, "live lines", func(all []berthtest.Message) bool { return len(all) > 50 })
+		requireOneRun(t, s)
 		b.Verb(t, id, "kill")
 		b.State(t, id, "exit")
 		list := journal(t, b, id)

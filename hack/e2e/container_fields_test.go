@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
+	"berth/runtime/keeper"
 )
 
 // names prints which names of a container Docker's DNS has.
@@ -36,7 +37,7 @@ func TestContainerFieldsReachTheEngine(t *testing.T) {
 	for name, want := range map[string]any{"User": "1234:4321", "WorkingDir": "/tmp/work", "Hostname": "mc", "Domainname": "example.invalid", "StopSignal": "SIGINT", "StopTimeout": 20.0, "Tty": false} {
 		require.Equal(t, want, config[name], name)
 	}
-	for name, want := range map[string]any{"Memory": 64 << 20, "MemorySwap": 96 << 20, "NanoCpus": 5e8, "PidsLimit": 77, "CpusetCpus": "0", "ShmSize": 32 << 20} {
+	for name, want := range map[string]any{"Memory": 64 << 20, "MemorySwap": 96 << 20, "NanoCpus": 5e8, "PidsLimit": 77 + keeper.Pids, "CpusetCpus": "0", "ShmSize": 32 << 20} {
 		require.EqualValues(t, want, host[name], name)
 	}
 	require.Equal(t, fmt.Sprint(p.Port), one.NetworkSettings.Ports["25565/tcp"][0].HostPort)
@@ -51,4 +52,10 @@ func TestContainerFieldsReachTheEngine(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.Contains(t, string(w.Must(t, "GET", "/containers/mc", nil).Body), `"io_weight":300`)
 	require.Contains(t, string(w.Must(t, "GET", "/containers/mc", nil).Body), `"disk":1073741824`)
+
+	placed := w.Do(t, "POST", "/containers", berthtest.Spec{"internal_id": "placed", "image": "busybox", "volume_id": w.Volume(t), "placement": berthtest.Spec{
+		"node_selector": berthtest.Spec{"pool": "games"}, "runtime_class": "gvisor", "priority_class": "high",
+		"tolerations": []berthtest.Spec{{"key": "dedicated", "value": "games", "effect": "NoSchedule"}}}})
+	require.Equal(t, 400, placed.Status, "the nodes of a cluster")
+	require.Contains(t, string(placed.Body), "placement: ")
 }

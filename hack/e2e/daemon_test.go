@@ -38,8 +38,9 @@ func TestSecondDaemonExits(t *testing.T) {
 func TestTerminateLeavesContainersRunning(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
-	c := b.Started(t, "mc", nil)
-	before, _ := b.Engine.Inspect(t, c.ContainerID)
+	b.Started(t, "mc", nil)
+	before := b.Processes(t)
+	require.NotEmpty(t, before["mc"])
 	b.Create(t, "late", berthtest.Spec{"install_script": "sleep 100"})
 	sockets := []*berthtest.Socket{b.Listen(t, "/ws"), b.Listen(t, "/ws/mc")}
 	took, code := b.Term(t)
@@ -48,9 +49,7 @@ func TestTerminateLeavesContainersRunning(t *testing.T) {
 	for _, s := range sockets {
 		require.Equal(t, 1001, s.Ended(t))
 	}
-	after, _ := b.Engine.Inspect(t, c.ContainerID)
-	require.True(t, after.State.Running)
-	require.Equal(t, before.State.Pid, after.State.Pid)
+	require.Equal(t, before, b.Processes(t))
 	b.Run(t)
 	b.Ready(t)
 	require.Equal(t, v1.Running, b.Container(t, "mc").State)

@@ -22,7 +22,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	handles := limitHandles(t, b, 120)
 	opened := 0
 	for i := range 3 * handles {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%3))}, Timeout: 10 * time.Second}
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%3))}, Timeout: time.Minute}
 		c, err := dialer.Dial("tcp", b.Addr)
 		if err != nil {
 			continue
@@ -51,7 +51,7 @@ func TestNoFileDescriptorsLeft(t *testing.T) {
 		require.NoError(t, err)
 		waiting = append(waiting, c)
 	}
-	berthtest.Until(t, 30*time.Second, "berth logs that it has no handle", func() bool {
+	berthtest.Until(t, 3*time.Minute, "berth logs that it has no handle", func() bool {
 		return strings.Contains(b.Log(), "could not accept a connection")
 	})
 	setHandleLimit(t, b, before)

@@ -33,7 +33,7 @@ func condition(t *testing.T, b *berthtest.Berth, id, kind string) string {
 func TestRootLimit(t *testing.T) {
 	t.Parallel()
 	const once = `[ -e /home/container/took ] || { touch /home/container/took; `
-	b := berthtest.Start(t, berthtest.Options{Config: "docker: {root_limit: 8MiB}\n"})
+	b := berthtest.Start(t, berthtest.Options{Config: "docker: {root_limit: 8MiB}\nreconcile: {resync: 2s}\n"})
 	commands := map[string]string{
 		"layer":    once + "dd if=/dev/zero of=/tmp/big bs=1M count=16; }; sleep 100000",
 		"hosts":    once + "dd if=/dev/zero bs=1M count=16 >> /etc/hosts; }; sleep 100000",
@@ -90,7 +90,7 @@ func TestDiskLimitCountsInodesAndUnlinkedFiles(t *testing.T) {
 	}
 	// When space is freed it goes on.
 	dir := b.Container(t, "empty").Mount.Source
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, "f")))
+	berthtest.Until(t, 2*time.Minute, "the folder is removed under its writer", func() bool { return os.RemoveAll(filepath.Join(dir, "f")) == nil })
 	berthtest.Until(t, 2*time.Minute, "empty is within its limit", func() bool { return condition(t, b, "empty", "DiskPressure") == "" })
 }
 
@@ -106,7 +106,11 @@ func TestRootLimitEndsWriter(t *testing.T) {
 		require.NoError(t, err)
 		limit, blocks, pause = 1<<30, n*128, "0"
 	}
-	b := berthtest.Start(t, berthtest.Options{Config: fmt.Sprintf("docker: {root_limit: %d}\n", limit)})
+	config := fmt.Sprintf("docker: {root_limit: %d}\n", limit)
+	if pause != "0" {
+		config += "reconcile: {resync: 2s}\n"
+	}
+	b := berthtest.Start(t, berthtest.Options{Config: config})
 	good := b.Started(t, "good", berthtest.Spec{"startup_command": "while :; do echo line; sleep 0.2; done"})
 	write := fmt.Sprintf("trap '' TERM; i=0; while [ $i -lt %d ]; do dd if=/dev/zero bs=8M count=1 2>/dev/null >> /big; sleep %s; i=$((i+1)); done; echo all written; sleep 100000", blocks, pause)
 	writer := b.Started(t, "writer", berthtest.Spec{"startup_command": write, "restart_policy": map[string]string{"mode": "never"}})

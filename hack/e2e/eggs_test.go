@@ -117,6 +117,6 @@ func TestEggScripts(t *testing.T) {
 	b.Create(t, "no-shell", berthtest.Spec{"install_script": "true", "install_entrypoint": "bash"})
 	b.State(t, "no-shell", "failed")
 	berthtest.Until(t, wait, "the log names the shell", func() bool {
-		return strings.Contains(string(b.Must(t, "GET", "/containers/no-shell/install-logs", nil).Body), "exec bash failed")
+		return strings.Contains(string(b.Must(t, "GET", "/containers/no-shell/install-logs", nil).Body), `exec: \"bash\": executable file not found`)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 	"berth/runtime"
 	"berth/runtime/docker"
@@ -69,13 +70,13 @@ func TestEgressOnRealEngine(t *testing.T) {
 		return exec.Command("sh", "-ec", "ip addr add 10.123.0.1/32 dev lo; ip addr add 169.254.169.254/32 dev lo").Run()
 	})
 	for _, filtered := range []bool{false, true} {
-		config := docker.Config{Host: engine.Host(), StoreID: "egress" + t.Name(), Network: "berth"}
+		config := docker.Config{Host: engine.Host(), StoreID: "egress" + t.Name(), Network: "berth", Keeper: berthtest.Keeper(t), Volumes: t.TempDir()}
 		var gateway netip.Addr
 		config.Guard = func(ctx context.Context, b runtime.Bridge) {
 			gateway = b.Gateways[0]
 			if filtered {
 				within(t, engine, func() error {
-					_, err := firewall.NewEgress("egress00", []int{8070}, v1.ProviderNetworks(), slog.New(slog.DiscardHandler)).Block(ctx, false, b)
+					_, err := firewall.NewEgress("egress00", []int{8070}, v1.ProviderNetworks(), slog.New(slog.DiscardHandler)).Block(ctx, runtime.IPv4, b)
 					return err
 				})
 			}

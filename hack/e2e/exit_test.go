@@ -32,7 +32,7 @@ func TestCrashIsRetried(t *testing.T) {
 	c = b.State(t, "mc", "running")
 	require.Equal(t, 1, c.RestartCount)
 	require.Nil(t, c.NextRetryAt)
-	berthtest.Until(t, 10*time.Second, "the second run has counted itself", func() bool { return c.Count("runs") == 2 })
+	berthtest.Until(t, 3*time.Minute, "the second run has counted itself", func() bool { return c.Count("runs") == 2 })
 }
 
 // TestOutOfMemory: berth reports an exit as out of memory, and not a kill.
@@ -62,9 +62,12 @@ func TestOutOfMemory(t *testing.T) {
 }
 
 // reportsOOM reports whether the engine has sent an event that a container ran out
-// of memory.
+// of memory. A cluster has none.
 func reportsOOM(t *testing.T, b *berthtest.Berth, containerID string) bool {
 	t.Helper()
+	if b.Cluster != nil {
+		return false
+	}
 	filter := url.QueryEscape(fmt.Sprintf(`{"container":[%q],"event":["oom"]}`, containerID))
 	return len(b.Engine.Must(t, http.MethodGet, fmt.Sprintf("/events?since=0&until=%d&filters=%s", time.Now().Unix(), filter), nil)) > 0
 }

@@ -46,7 +46,7 @@ func TestKeyedRequestsSurviveKills(t *testing.T) {
 		})
 	}
 	for i := range kills {
-		berthtest.Until(t, time.Minute, "more answers", func() bool { return count.Load() > int64((i+1)*requests/(kills+1)) })
+		berthtest.Until(t, 3*time.Minute, "more answers", func() bool { return count.Load() > int64((i+1)*requests/(kills+1)) })
 		b.Kill9(t)
 		b.Run(t)
 		b.Answers(t, "/healthz")

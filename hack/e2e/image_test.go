@@ -44,6 +44,28 @@ func TestMissingImage(t *testing.T) {
 	b.State(t, "mc", "ready") // the same id, pulled from the registry
 }
 
+// TestRegistryOfEachImage: the credentials that registry_auth names are sent to that registry alone, which
+// one of both images is from.
+func TestRegistryOfEachImage(t *testing.T) {
+	t.Parallel()
+	private, public := enginetest.StartLockedRegistry(t, "berth", "registry-password"), enginetest.StartRegistry(t)
+	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {create_wait: 30s}\n" +
+		fmt.Sprintf("docker: {registries: {%q: {username: berth, password: registry-password}}}", private.Addr)})
+	spec := berthtest.Spec{"registry_auth": private.Addr, "install_script": "true", "startup_command": "sleep 1000"}
+	for id, images := range map[string][2]*enginetest.Registry{"server": {private, public}, "installer": {public, private}} {
+		for i, field := range []string{"image", "install_image"} {
+			ref := images[i].Push(t, b.Engine, enginetest.Busybox(t), id+":1")
+			t.Cleanup(func() { b.Engine.RemoveImage(t, ref) })
+			spec = spec.With(berthtest.Spec{field: ref})
+		}
+		b.Started(t, id, spec)
+	}
+	spec = spec.With(berthtest.Spec{"image": public.Addr + "/a:1", "install_image": public.Addr + "/b:1"})
+	got := b.Do(t, "POST", "/containers", b.Body(t, "neither", spec))
+	require.Equal(t, 400, got.Status, string(got.Body))
+	require.Contains(t, string(got.Body), "must be from "+private.Addr)
+}
+
 // TestUnreachableRegistry: while a registry does not answer or cannot be reached,
 // the image may exist. The creation is accepted and the pull is retried.
 func TestUnreachableRegistry(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
-	"berth/hack/test/enginetest"
 )
 
 func TestHealth(t *testing.T) {
@@ -105,10 +104,10 @@ func TestContainers(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{})
 	p, q := b.Port(t), b.Port(t)
 	volume := b.Volume(t)
-	names := map[string]string{"v": volume, "image": enginetest.Busybox(t), "p": strconv.Itoa(p.Port), "q": strconv.Itoa(q.Port),
+	names := map[string]string{"v": volume, "ip": p.IP, "image": berthtest.Busybox(t), "p": strconv.Itoa(p.Port), "q": strconv.Itoa(q.Port),
 		"free": strconv.Itoa(berthtest.FreePort(t)), "path": filepath.Join(b.Data, "volumes", volume)}
 	const (
-		binding   = `{"ip":"127.0.0.1","port":{p},"protocol":"tcp"}`
+		binding   = `{"ip":"{ip}","port":{p},"protocol":"tcp"}`
 		notInPool = "Invalid port binding: port not in network pool"
 		accepted  = `{"message":"*","internal_id":"mc"}`
 		create    = `{"internal_id":"mc","image":"{image}","volume_id":"{v}","startup_command":"echo up; sleep 1000","start_pattern":"^up$",
@@ -119,9 +118,9 @@ func TestContainers(t *testing.T) {
 		{"POST /containers", strings.Replace(create, "{p}", "{free}", 1), 400, wrong(notInPool)},
 		{"POST /containers", strings.Replace(create, "{v}", "00000000-0000-4000-8000-000000000000", 1), 404, wrong("Volume not found")},
 		{"POST /containers", `{"internal_id":"mc"}`, 400, `{"error":"*"}`},
-		{"GET /network/ports/127.0.0.1/{p}", "", 200, `{"in_use":false}`},
+		{"GET /network/ports/{ip}/{p}", "", 200, `{"in_use":false}`},
 		{"POST /containers", create, 200, `{"message":"*","internal_id":"mc","state":"installing"}`},
-		{"GET /network/ports/127.0.0.1/{p}", "", 200, `{"in_use":true,"container":"mc"}`},
+		{"GET /network/ports/{ip}/{p}", "", 200, `{"in_use":true,"container":"mc"}`},
 		{"POST /containers", create, 409, wrong("Container already exists")},
 		{"POST /containers/mc/rebind-network", `{"ports":[` + binding + `]}`, 400, wrong("Cannot rebind network while container is installing")},
 		{"GET /containers/mc", "", 200, `{"internal_id":"mc","volume_id":"{v}","image":"{image}","startup_command":"echo up; sleep 1000","start_pattern":"^up$",
@@ -138,11 +137,11 @@ func TestContainers(t *testing.T) {
 	})
 	b.State(t, "mc", "running")
 	walk(t, b, names, []row{
-		{"POST /containers/mc/rebind-network", `{"ports":[{"ip":"127.0.0.1","port":{free},"protocol":"tcp"}]}`, 400, wrong(notInPool)},
-		{"POST /containers/mc/rebind-network", `{"ports":[{"ip":"127.0.0.1","port":{q},"protocol":"tcp"}]}`, 200, accepted},
-		{"GET /network/ports/127.0.0.1/{p}", "", 200, `{"in_use":false,"container":null}`},
-		{"GET /network/ports/127.0.0.1/{q}", "", 200, `{"in_use":true,"container":"mc"}`},
-		{"DELETE /network/ports/127.0.0.1/{q}", "", 409, wrong("Port is already bound by container mc")},
+		{"POST /containers/mc/rebind-network", `{"ports":[{"ip":"{ip}","port":{free},"protocol":"tcp"}]}`, 400, wrong(notInPool)},
+		{"POST /containers/mc/rebind-network", `{"ports":[{"ip":"{ip}","port":{q},"protocol":"tcp"}]}`, 200, accepted},
+		{"GET /network/ports/{ip}/{p}", "", 200, `{"in_use":false,"container":null}`},
+		{"GET /network/ports/{ip}/{q}", "", 200, `{"in_use":true,"container":"mc"}`},
+		{"DELETE /network/ports/{ip}/{q}", "", 409, wrong("Port is already bound by container mc")},
 		{"POST /containers/mc/restart", "", 200, accepted},
 		{"POST /containers/mc/kill", "", 200, accepted},
 		{"POST /containers/mc/reinstall", `{"image":"{image}","install_script":"true"}`, 200, accepted},
@@ -151,7 +150,7 @@ func TestContainers(t *testing.T) {
 	})
 	b.Gone(t, "mc")
 	require.Empty(t, b.Containers(t, ""), "nothing is left on the engine")
-	walk(t, b, names, append(unknown("mc"), row{"GET /network/ports/127.0.0.1/{q}", "", 200, `{"in_use":false,"container":null}`}))
+	walk(t, b, names, append(unknown("mc"), row{"GET /network/ports/{ip}/{q}", "", 200, `{"in_use":false,"container":null}`}))
 }
 
 // unknown returns the rows for a container that does not exist.

@@ -59,6 +59,7 @@ func (w *writers) where(t *testing.T) (all []at) {
 		pods := w.Cluster.Pods(t, id)
 		require.Len(t, pods, 1)
 		require.Equal(t, core1.PodRunning, pods[0].Status.Phase)
+		require.EqualValues(t, pods[0].Spec.NodeName, w.Container(t, id).Machine)
 		all = append(all, at{pods[0].Spec.NodeName, string(pods[0].UID), pods[0].Status.ContainerStatuses[0].ContainerID, kubetest.LastRun(t, w.files[i])})
 	}
 	return all
@@ -120,14 +121,14 @@ func (w *writers) testPowerCut(t *testing.T, later bool) {
 	before, from := w.where(t), len(w.socket.Messages())
 	node := before[0].node
 	kubetest.PowerOff(t, node)
-	want, limit := []string{"exit MachineLost 137", "starting", "running"}, 25*time.Second
+	want, limit := []string{"exit MachineLost 137", "starting", "running"}, 40*time.Second
 	if later {
 		for i, id := range w.ids {
 			if before[i].node == node {
 				w.reaches(t, id, v1.Unknown)
 			}
 		}
-		want, limit = append([]string{v1.ReasonMachineUnreachable, v1.ReasonAnswers}, want...), 15*time.Second
+		want, limit = append([]string{v1.ReasonMachineUnreachable, v1.ReasonAnswers}, want...), 30*time.Second
 	}
 	w.Cluster.Fence(t, node, true)
 	fenced := time.Now()

@@ -53,4 +53,4 @@ func pause(d time.Duration) {
 }
 
 // wait is the time limit for any condition, for busy machines.
-const wait = 60 * time.Second
+const wait = 3 * time.Minute

@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +25,7 @@ import (
 func TestConcurrentPortClaims(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	portPool := &portPool{b: b, volume: b.Volume(t), image: enginetest.Busybox(t)}
+	portPool := &portPool{b: b, volume: b.Volume(t), image: berthtest.Busybox(t)}
 	for range 20 {
 		portPool.ports = append(portPool.ports, b.Port(t))
 	}
@@ -231,13 +233,30 @@ func publishes(t *testing.T, b *berthtest.Berth, c berthtest.Container) bool {
 	if len(list) != 1 {
 		return false
 	}
-	one, _ := b.Engine.Inspect(t, list[0].ID)
-	host, _ := one.Raw["HostConfig"].(map[string]any)
-	bound, _ := host["PortBindings"].(map[string]any)
+	bound := published(t, b, list[0].ID)
 	for _, p := range c.Ports {
-		if bound[fmt.Sprintf("%d/%s", p.Port, p.Protocol)] == nil {
+		if !slices.Contains(bound, fmt.Sprintf("%d/%s", p.Port, p.Protocol)) {
 			return false
 		}
 	}
 	return len(bound) == len(c.Ports)
+}
+
+// published returns the ports of a container of the engine.
+func published(t *testing.T, b *berthtest.Berth, engineID string) (list []string) {
+	t.Helper()
+	if b.Cluster == nil {
+		one, _ := b.Engine.Inspect(t, engineID)
+		host, _ := one.Raw["HostConfig"].(map[string]any)
+		bound, _ := host["PortBindings"].(map[string]any)
+		return slices.Collect(maps.Keys(bound))
+	}
+	for _, pod := range b.Cluster.Pods(t, "") {
+		for _, p := range pod.Spec.Containers[0].Ports {
+			if string(pod.UID) == engineID {
+				list = append(list, fmt.Sprintf("%d/%s", p.HostPort, strings.ToLower(string(p.Protocol))))
+			}
+		}
+	}
+	return list
 }

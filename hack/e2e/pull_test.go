@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 )
@@ -130,7 +131,8 @@ func TestPull(t *testing.T) {
 	require.Equal(t, []int64{8 << 20, 8 << 20}, []int64{good.Progress.Bytes, *good.Progress.Total})
 	require.Len(t, content("mods/a.zip"), 8<<20)
 
-	require.NoError(t, b.API.Files().Upload(t.Context(), volume, "old", strings.NewReader("old"), 3))
+	_, err = b.API.Files().Upload(t.Context(), volume, "old", strings.NewReader("old"), client.UploadOptions{Size: 3})
+	require.NoError(t, err)
 	require.Contains(t, pulled(t, b, volume, pull("/1", "old", "sha256:"+strings.Repeat("0", 64)), v1.PullFailed).Message, "checksum")
 	require.Contains(t, pulled(t, b, volume, pull("/100", "old", ""), v1.PullFailed).Message, "Volume size limit exceeded")
 	require.Equal(t, "old", content("old"), "a failed download changes nothing")

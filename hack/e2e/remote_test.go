@@ -217,7 +217,6 @@ func TestPanelHangs(t *testing.T) {
 		longest = max(longest, time.Since(began))
 	}
 	require.Less(t, longest, 5*time.Second)
-	require.Len(t, p.requests(), 1, "it hangs still")
 	require.GreaterOrEqual(t, metric(t, b, lag), 6.0)
 	took, code := b.Term(t)
 	require.Zero(t, code)

@@ -28,7 +28,7 @@ func TestStoreWithoutCheckpointStartsNoDuplicate(t *testing.T) {
 	require.Equal(t, store, b.Store())
 	require.NotEqual(t, epoch, epochOf(t, b))
 	b.State(t, "mc", "running")
-	require.Equal(t, before, b.Engine.ByLabel(t, "io.berth.container=mc", "io.berth.store="+store))
+	require.Equal(t, before, b.Containers(t, "mc"))
 }
 
 func epochOf(t *testing.T, b *berthtest.Berth) string {

@@ -177,7 +177,7 @@ func (s realServer) act(t *testing.T, b *berthtest.Berth, id string, port int) {
 			t.Log(logs)
 		}
 	}()
-	berthtest.Until(t, time.Minute, s.answer+" is in the console of "+id, func() bool {
+	berthtest.Until(t, 3*time.Minute, s.answer+" is in the console of "+id, func() bool {
 		b.Get(t, "/containers/"+id+"/logs?tail=200", &logs)
 		for _, l := range logs.Lines {
 			if l.Time.After(began) && answer.MatchString(l.Data) {

@@ -25,7 +25,7 @@ var settings = map[string]string{
 	"storage.data_path": `x / []`, "storage.volumes_path": `x /`, "storage.max_file_size": `0 x`, "storage.max_extract_size": `0 x`,
 	"storage.hard_limit": `x`, "storage.uid": `-2 4294967295 x`, "storage.gid": `-2 4294967295 x`,
 	"docker.host": `x`, "docker.allowed_mounts[0]": `x /`, "docker.registries": `x`, "docker.registries.r": `{} {username:u} x`,
-	"docker.network": `"a/b"`, "docker.pids_limit": `0 -1 x`, "docker.nofile_limit": `-1 10 2000000 x`, "docker.root_limit": `1 x`, "docker.log_max_size": `1 x`, "docker.log_max_files": `0 1001 x`,
+	"docker.network": `"a/b"`, "docker.mtu": `-1 575 65536 x`, "docker.pids_limit": `0 -1 x`, "docker.nofile_limit": `-1 10 2000000 x`, "docker.root_limit": `1 x`, "docker.log_max_size": `1 x`, "docker.log_max_files": `0 1001 x`,
 	"firewall.backend": `x "" []`, "firewall.egress_filter": `x 5`, "reconcile.workers": `0 257 x`, "reconcile.resync": `0s x`, "reconcile.create_wait": `-1s 2m x`,
 	"reconcile.backoff.initial": `0s x`, "reconcile.backoff.max": `1ms x`, "reconcile.backoff.reset_after": `0s x`,
 	"events.retention": `1s x`, "events.max": `0 -1 x`, "audit.retention": `1s x`, "audit.max": `0 -1 x`, "files.pull": `x 5`, "files.pull_private": `x 5`, "metrics.public": `x 5`, "ui.enabled": `x 5`, "log.level": `loud`, "log.format": `xml`,

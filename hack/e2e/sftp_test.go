@@ -151,7 +151,30 @@ func (n *sftpNode) lftp(commands string) {
 // paramiko runs Debian's paramiko, which is for Debian's Python only.
 func (n *sftpNode) paramiko(verb, from, to string) {
 	n.t.Helper()
-	n.command("", "/usr/bin/python3", "testdata/paramiko_tree.py", fmt.Sprint(n.port), n.volume, n.key, n.known, verb, from, to)
+	n.python("paramiko_tree.py", verb, from, to)
+}
+
+// TestSFTPLinksOfClients: a link points from its name to its target, whichever order of both a client has.
+func TestSFTPLinksOfClients(t *testing.T) {
+	t.Parallel()
+	n := newSFTPNode(t)
+	require.NoError(t, os.WriteFile(filepath.Join(n.dir, "target"), []byte("text"), 0o644))
+	for name, link := range map[string]func(name string){
+		"sftp":     func(name string) { n.sftp("symlink target " + name + "\n") },
+		"paramiko": func(name string) { n.python("paramiko_link.py", "target", name) },
+		"asyncssh": func(name string) { n.python("asyncssh_link.py", "target", name) },
+	} {
+		link(name)
+		target, err := os.Readlink(filepath.Join(n.dir, name))
+		require.NoError(t, err, name)
+		require.Equal(t, "target", target, name)
+	}
+}
+
+// python runs a program of testdata with Debian's Python.
+func (n *sftpNode) python(program string, args ...string) {
+	n.t.Helper()
+	n.command("", "/usr/bin/python3", append([]string{"testdata/" + program, fmt.Sprint(n.port), n.volume, n.key, n.known}, args...)...)
 }
 
 // plantTree makes a tree of files with usual and unusual names.

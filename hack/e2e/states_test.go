@@ -22,6 +22,8 @@ const (
 	deaf = `trap '' TERM; echo up; while :; do usleep 20000; done`
 	// patient exits when the file go exists.
 	patient = `while [ ! -e go ]; do usleep 20000; done`
+	// crashes fails when the file go exists.
+	crashes = patient + `; exit 3`
 	// gated prints "up" when the file go exists.
 	gated = `echo >> begun; while [ ! -e go ]; do usleep 20000; done; echo up; sleep 100000`
 )
@@ -62,9 +64,9 @@ var transitions = []transition{
 	{"killed and started", berthtest.Spec{"power": "running"}, "running", []string{"kill", "start"}, "exit starting running"},
 	{"restarted", berthtest.Spec{"startup_command": polite, "start_pattern": "up", "power": "running"}, "running", []string{"restart"}, "stopping exit starting running"},
 	{"restarted after its end", berthtest.Spec{"startup_command": "true", "start_pattern": "never", "power": "running"}, "exit", []string{"restart"}, "starting exit"},
-	{"exited", berthtest.Spec{"startup_command": "sleep 0.5"}, "ready", []string{"start"}, "starting running exit"},
-	{"crashed, and never restarted", berthtest.Spec{"startup_command": "sh -c 'sleep 0.5; exit 3'", "restart_policy": map[string]any{"mode": "never"}}, "ready", []string{"start"}, "starting running exit"},
-	{"crashed, and killed for good", berthtest.Spec{"startup_command": "sh -c 'sleep 0.5; exit 3'"}, "ready", []string{"start", "exit", "kill"}, "starting running exit"},
+	{"exited", berthtest.Spec{"startup_command": patient}, "ready", []string{"start", "running", "go"}, "starting running exit"},
+	{"crashed, and never restarted", berthtest.Spec{"startup_command": crashes, "restart_policy": map[string]any{"mode": "never"}}, "ready", []string{"start", "running", "go"}, "starting running exit"},
+	{"crashed, and killed for good", berthtest.Spec{"startup_command": crashes}, "ready", []string{"start", "running", "go", "exit", "kill"}, "starting running exit"},
 	{"rebound", berthtest.Spec{"startup_command": polite, "start_pattern": "up", "power": "running"}, "running", []string{"rebind"}, "stopping exit starting running"},
 	{"reinstalled", berthtest.Spec{"startup_command": polite, "start_pattern": "up", "power": "running"}, "running", []string{"reinstall"}, "stopping exit installing ready"},
 	{"reinstalled after a failure", berthtest.Spec{"install_script": "exit 3"}, "failed", []string{"reinstall"}, "installing ready"},
@@ -83,7 +85,7 @@ func (s *stage) act(t *testing.T, id, what string) {
 	switch what {
 	case "start", "stop", "kill", "restart":
 		b.Verb(t, id, what)
-	case "starting", "stopping", "exit":
+	case "starting", "running", "stopping", "exit":
 		b.State(t, id, what)
 	case "begun": // an engine that needs long for a start takes it back, and nothing stops
 		b.Await(t, id, what, func(c berthtest.Container) bool {

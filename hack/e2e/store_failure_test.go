@@ -20,7 +20,8 @@ func TestFailedCommit(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{Data: filepath.Join(t.TempDir(), "data")})
 	c := b.Started(t, "mc", nil)
-	before, _ := b.Engine.Inspect(t, c.ContainerID)
+	before := b.Processes(t)
+	require.NotEmpty(t, before["mc"])
 	next := filepath.Join(b.Data, "store", "00002.mem")
 	require.NoError(t, os.WriteFile(next, make([]byte, 100), 0o600), "Badger cannot begin its next log")
 
@@ -56,8 +57,7 @@ func TestFailedCommit(t *testing.T) {
 		}
 	}
 	require.Equal(t, acknowledged, applied)
-	after, _ := b.Engine.Inspect(t, c.ContainerID)
-	require.Equal(t, before.State.Pid, after.State.Pid, "the container runs on")
+	require.Equal(t, before, b.Processes(t), "the container runs on")
 	b.Verb(t, "mc", "kill")
 	b.State(t, "mc", "exit")
 }

@@ -48,6 +48,9 @@ var fileOperations = []fileOperation{
 	{name: "decompress over existing files", prepare: prepareArchive, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
 		return done(b.Try(ctx, "POST", at+"/decompress", map[string]any{"archive_path": "in.tar.gz", "destination": "."}))
 	}},
+	{name: "extract a tar into a new folder", prepare: prepareOld, begin: extractSlowly("tar", "made/here")},
+	{name: "extract a tar over existing files", prepare: prepareOld, begin: extractSlowly("tar", ".")},
+	{name: "extract a zip over existing files", prepare: prepareOld, begin: extractSlowly("zip", ".")},
 }
 
 func done(answer berthtest.Answer, err error) error {
@@ -107,25 +110,59 @@ func prepareArchive(t *testing.T, dir string) {
 func uploadSlowly(path string) func(ctx context.Context, b *berthtest.Berth, at string) error {
 	return func(ctx context.Context, b *berthtest.Berth, at string) error {
 		body, w := io.Pipe()
-		defer body.Close()
-		go func() {
-			_, err := w.Write(bytes.Repeat([]byte("new"), 8<<20/3))
-			for err == nil {
-				pause(5 * time.Millisecond)
-				_, err = w.Write([]byte("new"))
-			}
-		}()
-		request, err := http.NewRequestWithContext(ctx, "PUT", "http://"+b.Addr+at+"/files/content?path="+path, body)
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Authorization", "Bearer "+b.Token)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		return response.Body.Close()
+		go sendSlowly(w, bytes.Repeat([]byte("new"), 8<<20/3))
+		return send(ctx, b, at+"/files/content?path="+path, body)
 	}
+}
+
+// extractSlowly sends an archive that replaces an existing file, and then a few bytes every 5 ms of a file that has no end.
+func extractSlowly(format, folder string) func(ctx context.Context, b *berthtest.Berth, at string) error {
+	return func(ctx context.Context, b *berthtest.Berth, at string) error {
+		var head bytes.Buffer
+		if format == "zip" { // it is kept until its end
+			head.WriteString("PK\x03\x04")
+		}
+		w := tar.NewWriter(&head)
+		err := w.WriteHeader(&tar.Header{Name: "old/file", Mode: 0o600, Size: 3})
+		if err == nil {
+			_, err = w.Write([]byte("new"))
+		}
+		if err = errors.Join(err, w.WriteHeader(&tar.Header{Name: "zeros", Mode: 0o600, Size: 1 << 30})); err != nil {
+			return err
+		}
+		body, sent := io.Pipe()
+		go sendSlowly(sent, head.Bytes())
+		return send(ctx, b, at+"/archive?format="+format+"&path="+folder, body)
+	}
+}
+
+// sendSlowly sends bytes, and then a few every 5 ms until the reader closes.
+func sendSlowly(w *io.PipeWriter, first []byte) {
+	_, err := w.Write(first)
+	for err == nil {
+		pause(5 * time.Millisecond)
+		_, err = w.Write([]byte("new"))
+	}
+}
+
+// send sends a body with PUT, and closes it.
+func send(ctx context.Context, b *berthtest.Berth, at string, body io.ReadCloser) error {
+	defer body.Close()
+	request, err := http.NewRequestWithContext(ctx, "PUT", "http://"+b.Addr+at, body)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+b.Token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%d %s", response.StatusCode, text)
+	}
+	return err
 }
 
 // TestKillDuringFileOperations kills the daemon while it extracts, compresses and

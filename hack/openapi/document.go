@@ -130,7 +130,7 @@ func parameters(o server.Operation) (list []string) {
 		}
 	}
 	slices.Sort(list)
-	for component, has := range map[string]bool{"Vendor": o.Vendor, "OnBehalfOf": !o.Public, "IdempotencyKey": o.Idempotent, "tokenInQuery": o.TokenInQuery} {
+	for component, has := range map[string]bool{"OnBehalfOf": !o.Public, "IdempotencyKey": o.Idempotent, "tokenInQuery": o.TokenInQuery} {
 		if has {
 			list = append(list, component)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,11 +14,16 @@ func main() {
 	}
 }
 
-// run writes the document of the module in a directory.
+// run writes the document of the module in a directory, and its rendition in OpenAPI 3.0.
 func run(root string) error {
 	document, err := generate(root)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, "api", "openapi.yaml"), document, 0o644)
+	older, err := rendition(document)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(root, "api", "openapi.yaml"), document, 0o644),
+		os.WriteFile(filepath.Join(root, "api", "openapi-3.0.yaml"), older, 0o644))
 }

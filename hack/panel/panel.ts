@@ -1,30 +1,32 @@
 // A panel that does the main job against berth, written against the types that
-// openapi-typescript generates from api/openapi.yaml (api.ts), and nothing else.
+// openapi-typescript generates from api/openapi.yaml (api.ts), with openapi-fetch as its client.
 //
 // Environment: BERTH_URL, BERTH_TOKEN, IMAGE, PORT. It prints one line per step. After
 // "kill" it reads a line from standard input: berth is killed and started meanwhile.
 import { createInterface } from 'node:readline/promises';
 import WebSocket from 'ws';
+import createClient from 'openapi-fetch';
 import type { components, paths } from './api.js';
 
 type Schemas = components['schemas'];
-type Method = 'get' | 'put' | 'post' | 'delete';
 
-// The types of a call, taken from its operation.
-type Operation<P extends keyof paths, M extends Method> = NonNullable<paths[P][M]>;
-type Parameters<O, K extends string> = O extends { parameters: { [X in K]?: infer V } } ? V : never;
-type JSONBody<T> = T extends { content: { 'application/json': infer B } } ? B : never;
-type Request<O> = O extends { requestBody?: infer R } ? JSONBody<NonNullable<R>> : never;
-type Responses<O> = O extends { responses: infer R } ? R : never;
-type Success<R> = { [S in keyof R & (200 | 201)]: JSONBody<R[S]> }[keyof R & (200 | 201)];
-interface Options<O> {
-  path?: Parameters<O, 'path'>;
-  query?: Parameters<O, 'query'>;
-  body?: Request<O>;
+const vendor = 'Application/vnd.berthv1+json';
+
+// connect returns a client that openapi-fetch makes of the document. It sends a request again
+// while berth does not answer, as every request of this panel may be repeated.
+function connect(url: string, token: string) {
+  return createClient<paths>({
+    baseUrl: url,
+    headers: { Accept: vendor, Authorization: `Bearer ${token}` },
+    fetch: async (request) => {
+      for (;;) {
+        const response = await fetch(request.clone()).catch(() => undefined);
+        if (response !== undefined && response.status !== 503) return response;
+        await pause(200);
+      }
+    },
+  });
 }
-
-const vendor: components['parameters']['Vendor'] = 'Application/vnd.berthv1+json';
-const code = 'X-Error-Code';
 
 class APIError extends Error {
   constructor(readonly status: number, readonly code: Schemas['ErrorCode'], message: string) {
@@ -32,36 +34,11 @@ class APIError extends Error {
   }
 }
 
-class Client {
-  constructor(readonly url: string, readonly token: string) {}
-
-  // call sends a request. It sends it again while berth does not answer, as every
-  // request of this panel may be repeated.
-  async call<P extends keyof paths, M extends Method>(
-    method: M, path: P, options: Options<Operation<P, M>> = {},
-  ): Promise<Success<Responses<Operation<P, M>>>> {
-    const values: Record<string, unknown> = { ...(options.path ?? {}) };
-    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values[name])));
-    const query = new URLSearchParams(Object.entries(options.query ?? {}).map(([k, v]) => [k, String(v)]));
-    const response = await this.send(`${this.url}${filled}?${query}`, {
-      method: method.toUpperCase(),
-      headers: { Accept: vendor, Authorization: `Bearer ${this.token}`, 'Content-Type': 'application/json' },
-      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-    });
-    if (!response.ok) {
-      const { error } = (await response.json()) as Schemas['Error'];
-      throw new APIError(response.status, response.headers.get(code) as Schemas['ErrorCode'], error);
-    }
-    return (await response.json()) as Success<Responses<Operation<P, M>>>;
-  }
-
-  private async send(url: string, init: RequestInit): Promise<Response> {
-    for (;;) {
-      const response = await fetch(url, init).catch(() => undefined);
-      if (response !== undefined && response.status !== 503) return response;
-      await pause(200);
-    }
-  }
+// must returns the answer of a call, or throws its error.
+async function must<T>(call: Promise<{ data?: T; error?: Schemas['Error']; response: Response }>): Promise<T> {
+  const { data, error, response } = await call;
+  if (data !== undefined) return data;
+  throw new APIError(response.status, response.headers.get('X-Error-Code') as Schemas['ErrorCode'], error?.error ?? '');
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -77,7 +54,7 @@ class Follower {
   private seq = 0;
   private epoch: Schemas['Epoch'] | undefined;
 
-  constructor(private readonly client: Client, private readonly id: string) {
+  constructor(private readonly url: string, private readonly token: string, private readonly id: string) {
     this.connect();
   }
 
@@ -85,8 +62,8 @@ class Follower {
     const query: paths['/ws/{id}']['get']['parameters']['query'] = { tail: 0, since: this.seq };
     if (this.epoch !== undefined) query.epoch = this.epoch;
     const text = new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)]));
-    const url = `${this.client.url.replace('http', 'ws')}/ws/${encodeURIComponent(this.id)}?${text}`;
-    this.socket = new WebSocket(url, { headers: { Authorization: `Bearer ${this.client.token}` } });
+    const url = `${this.url.replace('http', 'ws')}/ws/${encodeURIComponent(this.id)}?${text}`;
+    this.socket = new WebSocket(url, { headers: { Authorization: `Bearer ${this.token}` } });
     this.socket.on('message', (data) => this.read(JSON.parse(String(data)) as Schemas['SocketMessage']));
     this.socket.on('error', () => undefined); // close follows
     this.socket.on('close', (code, reason) => void this.reconnect(code, String(reason)));
@@ -114,6 +91,8 @@ class Follower {
       case 'backup':
       case 'restore':
       case 'pull':
+      case 'schedule':
+      case 'transfer':
         if (message.seq !== undefined) this.seen(message.seq, message.epoch);
         return;
       case 'console':
@@ -167,35 +146,37 @@ function setting(name: string): string {
 }
 
 async function main(): Promise<void> {
-  const admin = new Client(setting('BERTH_URL'), setting('BERTH_TOKEN'));
-  const minted = await admin.call('post', '/auth/tokens', { body: { ttl: '10m', scopes: ['admin'] } });
-  const berth = new Client(admin.url, minted.token);
+  const url = setting('BERTH_URL');
+  const admin = connect(url, setting('BERTH_TOKEN'));
+  const { token } = await must(admin.POST('/auth/tokens', { body: { ttl: '10m', scopes: ['admin'] } }));
+  const berth = connect(url, token);
 
-  const volume = await berth.call('post', '/volumes', { body: {} });
+  const volume = await must(berth.POST('/volumes', { body: {} }));
   const binding: Schemas['Binding'] = { ip: '127.0.0.1', port: Number(setting('PORT')), protocol: 'tcp' };
-  await berth.call('post', '/network/ports', { body: binding });
+  await must(berth.POST('/network/ports', { body: binding }));
   const id = 'panel';
-  const created = await berth.call('post', '/containers', {
+  const created = await must(berth.POST('/containers', {
     body: {
       internal_id: id, volume_id: volume.volume_id, image: setting('IMAGE'), ports: [binding],
       install_script: 'echo installed > motd; sleep 1', limits: { memory: 64 * 2 ** 20, cpu: 0.5 },
       startup_command: "trap 'exit 0' TERM; cat motd; echo Done; while read line; do echo got $line; done",
       start_pattern: '^Done$', stop: { timeout: '10s' },
     },
-  });
+  }));
   step(`created ${created.state}`);
 
-  const follower = new Follower(berth, id);
+  const named = { params: { path: { id } } };
+  const follower = new Follower(url, token, id);
   await follower.reaches('installing', 'ready');
-  await berth.call('post', '/containers/{id}/start', { path: { id } });
+  await must(berth.POST('/containers/{id}/start', named));
   await follower.reaches('ready', 'starting', 'running');
-  await berth.call('post', '/containers/{id}/command', { path: { id }, body: { command: 'one' } });
+  await must(berth.POST('/containers/{id}/command', { ...named, body: { command: 'one' } }));
   follower.send({ event: 'send_command', data: 'two' });
   await until('both commands', () => /got one[^]*got two|got two[^]*got one/.test(follower.console));
   step('commands');
 
   // berth is killed while it restarts the container.
-  await berth.call('post', '/containers/{id}/restart', { path: { id } });
+  await must(berth.POST('/containers/{id}/restart', named));
   step('kill');
   const input = createInterface({ input: process.stdin });
   await new Promise((resolve) => input.once('line', resolve));
@@ -203,25 +184,24 @@ async function main(): Promise<void> {
   await follower.reaches('running', 'stopping', 'exit', 'starting', 'running');
   if (follower.resumed === 0) throw new Error('the socket was never lost');
 
-  await berth.call('post', '/containers/{id}/kill', { path: { id } });
+  await must(berth.POST('/containers/{id}/kill', named));
   await follower.reaches('running', 'exit');
   follower.send({ event: 'power', data: 'start' });
   await follower.reaches('exit', 'starting', 'running');
-  await berth.call('post', '/containers/{id}/stop', { path: { id } });
+  await must(berth.POST('/containers/{id}/stop', named));
   await follower.reaches('running', 'stopping', 'exit');
-  const state = await berth.call('get', '/containers/{id}', { path: { id } });
-  if (!('conditions' in state)) throw new Error('a specification, which is for view=spec');
+  const state = await must(berth.GET('/containers/{id}', named));
   const installed = state.conditions.find((c) => c.type === 'Installed');
   if (state.power !== 'stopped' || installed?.reason !== 'Done') throw new Error(JSON.stringify(state));
 
-  await berth.call('delete', '/containers/{id}', { path: { id }, query: { volume: true } });
+  await must(berth.DELETE('/containers/{id}', { params: { path: { id }, query: { volume: true } } }));
   await until('the end of the socket', () => follower.closed !== undefined);
-  await until('404', () => berth.call('get', '/containers/{id}', { path: { id } }).then(
+  await until('404', () => must(berth.GET('/containers/{id}', named)).then(
     () => false, (err: unknown) => err instanceof APIError && err.code === 'container_not_found'));
-  await berth.call('delete', '/network/ports/{ip}/{port}', { path: { ip: binding.ip, port: binding.port } });
+  await must(berth.DELETE('/network/ports/{ip}/{port}', { params: { path: { ip: binding.ip, port: binding.port } } }));
 
   // The socket has shown each stored transition once, over the kill.
-  const stored = await berth.call('get', '/events', { query: { since: 0 } });
+  const stored = await must(berth.GET('/events', { params: { query: { since: 0 } } }));
   const all = stored.events.filter((e) => e.event === 'event' && e.container === id && e.data !== 'deleting');
   const seen = follower.states.filter((e) => e.data !== 'deleting');
   const text = (list: { seq?: number; data: string }[]) => list.map((e) => `${e.seq} ${e.data}`).join();

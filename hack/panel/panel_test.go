@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -24,13 +25,22 @@ func npm(t *testing.T, command ...string) (string, error) {
 	return string(text), err
 }
 
-// compile generates the types and compiles the panel. It runs once.
+// compile generates the types and compiles the panel and the example of panel.md. It runs once.
 var compile = sync.OnceValues(func() (string, error) {
 	document, err := filepath.Abs("../../api/openapi.yaml")
 	if err != nil {
 		return "", err
 	}
-	script := "openapi-typescript " + document + " -o api.ts && tsc && pwd"
+	page, err := os.ReadFile("../docs/panel.md")
+	if err != nil {
+		return "", err
+	}
+	example := exec.Command("./npm.sh", "sh", "-c", "cat > example.ts")
+	example.Stdin = strings.NewReader(block(string(page), "ts"))
+	if text, err := example.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, text)
+	}
+	script := "openapi-typescript " + document + " -o api.ts && cp api.ts berth.ts && tsc && pwd"
 	text, err := exec.Command("./npm.sh", "sh", "-c", script).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, text)
@@ -38,6 +48,13 @@ var compile = sync.OnceValues(func() (string, error) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return lines[len(lines)-1], nil
 })
+
+// block returns the block of a page that is fenced with a language.
+func block(page, language string) string {
+	_, text, _ := strings.Cut(page, "\n```"+language+"\n")
+	text, _, _ = strings.Cut(text, "\n```")
+	return text + "\n"
+}
 
 func directory(t *testing.T) string {
 	t.Helper()
@@ -54,13 +71,13 @@ func TestPanelTypes(t *testing.T) {
 	var files []string
 	for name, replaced := range map[string][2]string{
 		"path":   {"'/auth/tokens'", "'/auth/token'"},
-		"method": {"'get', '/containers/{id}'", "'delete', '/containers/{id}'"},
+		"method": {"berth.GET('/events'", "berth.PUT('/events'"},
 		"field":  {"ttl: '10m'", "tll: '10m'"},
 		"scope":  {"scopes: ['admin']", "scopes: ['root']"},
-		"vendor": {"'Application/vnd.berthv1+json'", "'application/json'"},
 		"answer": {"created.state", "created.status"},
 		"event":  {"case 'logs':", ""},
 		"power":  {"data: 'start'", "data: 'begin'"},
+		"state":  {"state.power !== 'stopped'", "state.power !== 'off'"},
 		"reason": {"'Done')", "'Ready')"},
 		"code":   {"'container_not_found'", "'not_found'"},
 	} {
@@ -107,4 +124,65 @@ func TestPanel(t *testing.T) {
 	}
 	require.NoError(t, panel.Wait())
 	require.Equal(t, "done", last)
+}
+
+// TestExamples runs the programs at the beginning of panel.md.
+func TestExamples(t *testing.T) {
+	page, err := os.ReadFile("../docs/panel.md")
+	require.NoError(t, err)
+	compiled := directory(t)
+	if output, err := exec.Command("../docker.sh", "tools", "php:php-cli", "python3:python3").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	b := berthtest.Start(t, berthtest.Options{})
+	environment := append(os.Environ(), "BERTH_URL=http://"+b.Addr, "BERTH_TOKEN="+b.Token, "IMAGE="+enginetest.Busybox(t))
+	for _, c := range []struct {
+		language, file string
+		command        []string
+	}{
+		{"ts", "", []string{"node", filepath.Join(compiled, "out", "example.js")}},
+		{"go", "main.go", []string{"go", "run", "main.go"}},
+		{"python", "main.py", []string{"python3", "main.py"}},
+		{"php", "main.php", []string{"php", "main.php"}},
+	} {
+		t.Run(c.language, func(t *testing.T) {
+			text := block(string(page), c.language)
+			id := regexp.MustCompile(`lobby-\w+`).FindString(text)
+			require.NotEmpty(t, id)
+			program := exec.Command(c.command[0], c.command[1:]...)
+			program.Dir, program.Env = t.TempDir(), environment
+			if c.file != "" {
+				require.NoError(t, os.WriteFile(filepath.Join(program.Dir, c.file), []byte(text), 0o644))
+			}
+			output, err := program.CombinedOutput()
+			require.NoError(t, err, "%s", output)
+			require.Contains(t, []string{"installing", "ready", "starting", "running"}, strings.TrimSpace(string(output)))
+			b.State(t, id, "running")
+		})
+	}
+}
+
+// TestOtherGenerator checks that @hey-api/openapi-ts generates a client without a warning, of the
+// document in both versions, and that it compiles with what a panel calls first.
+func TestOtherGenerator(t *testing.T) {
+	directory(t)
+	for _, document := range []string{"openapi.yaml", "openapi-3.0.yaml"} {
+		t.Run(document, func(t *testing.T) {
+			file, err := filepath.Abs("../../api/" + document)
+			require.NoError(t, err)
+			dir := strings.TrimSuffix(document, ".yaml")
+			output, err := npm(t, "openapi-ts", "-i", file, "-o", dir)
+			require.NoError(t, err, output)
+			require.NotRegexp(t, `(?i)warn|⚠|skipp`, output)
+			program := `import { getContainer, type State } from './` + dir + `/index.js';
+const { data } = await getContainer({ path: { id: 'lobby' }, throwOnError: true });
+data.state satisfies State;
+data.conditions[0]?.reason satisfies string | undefined;
+`
+			write := exec.Command("./npm.sh", "sh", "-c", "cat > "+dir+".ts && tsc --strict --noEmit --skipLibCheck --target es2022 --module esnext --moduleResolution bundler --types node "+dir+".ts")
+			write.Stdin = strings.NewReader(program)
+			text, err := write.CombinedOutput()
+			require.NoError(t, err, "%s", text)
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	pathpkg "path"
 	"runtime/debug"
 	"strings"
 
@@ -75,7 +76,7 @@ func write(out io.Writer, version, path string) error {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	top := module("berth", version)
+	top := module(pathpkg.Base(info.Path), version)
 	top.Type, top.Hashes = "application", []hash{{"SHA-256", hex.EncodeToString(sum[:])}}
 	for _, s := range info.Settings {
 		if strings.HasPrefix(s.Key, "vcs.") || s.Key == "GOARCH" || s.Key == "GOOS" {
@@ -91,11 +92,13 @@ func write(out io.Writer, version, path string) error {
 		}
 		b.Components = append(b.Components, c)
 	}
-	page, err := embedded()
-	if err != nil {
-		return err
+	if info.Path == "berth/cmd/berth" { // the program that has the page
+		page, err := embedded()
+		if err != nil {
+			return err
+		}
+		b.Components = append(b.Components, page...)
 	}
-	b.Components = append(b.Components, page...)
 	all := relation{Ref: top.Ref}
 	for _, c := range b.Components {
 		all.Refs = append(all.Refs, c.Ref)

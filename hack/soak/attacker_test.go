@@ -19,7 +19,7 @@ import (
 const attackerKey = "BERTH_SOAK_TARGET"
 
 // target is what a hostile client knows.
-type target struct{ Addr, Token, Volume string }
+type target struct{ Addr, SFTP, Token, Volume string }
 
 // tally counts the requests of a hostile client.
 type tally struct{ Requests, Refused int64 }
@@ -27,6 +27,10 @@ type tally struct{ Requests, Refused int64 }
 func TestMain(m *testing.M) {
 	if text := os.Getenv(attackerKey); text != "" {
 		attackUntilEOF(text)
+		return
+	}
+	if os.Getenv(senderKey) != "" {
+		sendHandles()
 		return
 	}
 	os.Exit(m.Run())

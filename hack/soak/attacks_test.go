@@ -34,9 +34,17 @@ func allAttacks() []attack {
 		{"archive", 2 * time.Second, (*hostileClient).archiveSparseFile},
 		{"specs", 2 * time.Second, (*hostileClient).applySpecs},
 		{"tickets", 2 * time.Second, (*hostileClient).spendTickets},
+		{"reads", 2 * time.Second, (*hostileClient).readEverything},
+		{"keys", 2 * time.Second, (*hostileClient).useNewKeys},
+		{"commands", 2 * time.Second, (*hostileClient).queueCommands},
+		{"refusals", 2 * time.Second, (*hostileClient).fillAudit},
+		{"sizes", 5 * time.Second, (*hostileClient).resizeTerminal},
+		{"drips", 5 * time.Second, (*hostileClient).dripBodies},
+		{"policies", 30 * time.Second, (*hostileClient).putPolicies},
 		{"restores", 5 * time.Second, (*hostileClient).restoreByTurns},
 		{"sockets", 5 * time.Second, (*hostileClient).openSilentSockets},
 		{"uploads", 5 * time.Second, (*hostileClient).dripUploads},
+		{"logins", 5 * time.Second, (*hostileClient).floodLogins},
 		{"connections", 5 * time.Second, (*hostileClient).holdConnections},
 	}
 }
@@ -89,7 +97,7 @@ func requireAttacks(t *testing.T) []attack {
 }
 
 func TestChosenAttacks(t *testing.T) {
-	for text, want := range map[string]int{"": 13, "none": 0, "search": 1, "search,sockets": 2, "-search,sockets": 11} {
+	for text, want := range map[string]int{"": 21, "none": 0, "search": 1, "search,sockets": 2, "-search,sockets": 19} {
 		got, err := chosenAttacks(text)
 		require.NoError(t, err)
 		require.Len(t, got, want, text)

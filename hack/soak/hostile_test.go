@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
@@ -19,17 +23,20 @@ import (
 	"berth/hack/test/enginetest"
 )
 
-// hostileScript is what the tenant runs inside its container: deep trees, links
+// hostileScript is what the tenant runs inside its container: open terminals, deep trees, hard links, links
 // that change their target, many small files, unlinked open files, a file of
-// 8 TiB without blocks, and floods of output with control bytes.
+// 8 TiB without blocks, floods of output with control bytes, and a program that hides open files in sockets.
 const hostileScript = `
+rm -f sending; i=10; while [ $i -lt 200 ]; do eval "exec $i<>/dev/ptmx"; i=$((i+1)); done
 d=deep; i=0; while [ $i -lt 250 ]; do d=$d/d; i=$((i+1)); done; mkdir -p $d
 truncate -s 8T sparse
 yes k= | head -c 250000 > many.txt; yes '- &a [1]' | head -c 500000 > many.yml; yes '<a>' | head -c 500000 > deep.xml
 while :; do
   ln -sfn / swap; ln -sfn /etc swap; mkdir -p real; rm -f swap; mv real swap 2>/dev/null; rm -rf swap
   i=0; while [ $i -lt 500 ]; do : > small.$i; i=$((i+1)); done; rm -f small.*
+  rm -rf links; cp -rl deep links; ln -f sparse links/a; ln -f many.txt links/b
   dd if=/dev/zero of=held bs=1M count=8 2>/dev/null; exec 3<held; rm -f held
+  [ -e sending ] || ! [ -x sender ] || { touch sending; ./sender & }
   seq 1 20000; i=0; while [ $i -lt 200 ]; do printf '\001\002\033[2J\n'; i=$((i+1)); done
   usleep 300000
 done`
@@ -48,19 +55,22 @@ func newHostileClient(to target) *hostileClient {
 
 // startHostileTenant starts a container that runs hostileScript with root in its
 // volume, and returns the target of its client.
-func startHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) target {
+func startHostileTenant(t *testing.T, b *berthtest.Berth, sftp string, engine *enginetest.Isolated) target {
 	t.Helper()
 	c := b.Started(t, "evil", berthtest.Spec{"image": engine.Busybox(t), "startup_command": hostileScript, "tty": false,
 		"limits": map[string]any{"memory": 96 << 20, "cpu": 0.3}, "restart_policy": map[string]any{"mode": "always"},
-		"env": map[string]string{"LONG": strings.Repeat("x", 60_000)}, "config_files": []v1.ConfigFile{ // the tenant writes the files
+		"env": map[string]string{"LONG": strings.Repeat("x", 60_000), senderKey: "1"}, "config_files": []v1.ConfigFile{ // the tenant writes the files
 			{Path: "many.txt", Format: "text", Set: map[string]string{"k": "${LONG}"}},
 			{Path: "many.yml", Format: "yaml", Set: map[string]string{"a.b": "${LONG}"}},
 			{Path: "deep.xml", Format: "xml", Set: map[string]string{"/a/b": "${LONG}"}},
 		}})
+	program, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(b.Data, "volumes", c.VolumeID, "sender"), program, 0o755))
 	var token struct{ Token string }
 	b.Post(t, "/auth/tokens", map[string]any{"ttl": "24h", "containers": []string{"evil"},
 		"scopes": []string{"read", "power", "console", "files"}}).Decode(t, &token)
-	return target{b.Addr, token.Token, c.VolumeID}
+	return target{b.Addr, sftp, token.Token, c.VolumeID}
 }
 
 // rest kills the hostile container, and waits for its exit.
@@ -186,4 +196,43 @@ func (h *hostileClient) mintTokens(ctx context.Context) {
 
 func (h *hostileClient) spendWrongTokens(ctx context.Context) {
 	parallel(10, func() { h.send(ctx, "GET", "/containers", nil, berthtest.NewToken()) })
+}
+
+func (h *hostileClient) readEverything(ctx context.Context) {
+	parallel(128, func() {
+		h.send(ctx, "GET", "/network/ports", nil, h.Token)
+		h.send(ctx, "GET", "/containers", nil, h.Token)
+	})
+}
+
+// useNewKeys sends requests with new idempotency keys, whose responses are stored.
+func (h *hostileClient) useNewKeys(ctx context.Context) {
+	parallel(20, func() {
+		request, err := http.NewRequestWithContext(ctx, "POST", "http://"+h.Addr+"/containers/evil/command", strings.NewReader(`{"command":"x"}`))
+		if err != nil {
+			return
+		}
+		request.Header = http.Header{"Authorization": {"Bearer " + h.Token}, "Accept": {client.Vendor}, "Idempotency-Key": {berthtest.NewToken()}}
+		h.requests.Add(1)
+		if response, err := h.http.Do(request); err == nil {
+			_ = response.Body.Close()
+		}
+	})
+}
+
+// queueCommands types more than the container reads.
+func (h *hostileClient) queueCommands(ctx context.Context) {
+	body := `{"command":"` + strings.Repeat("x", 100_000) + `"}`
+	parallel(40, func() { h.send(ctx, "POST", "/containers/evil/command", strings.NewReader(body), h.Token) })
+}
+
+// fillAudit sends requests that are refused, to fill the audit log with their entries.
+func (h *hostileClient) fillAudit(ctx context.Context) {
+	parallel(50, func() { h.send(ctx, "POST", "/containers/good/kill", nil, h.Token) })
+}
+
+// putPolicies sets a policy whose backups wait for a line that is never printed.
+func (h *hostileClient) putPolicies(ctx context.Context) {
+	policy := `{"every":"1m","keep":1,"quiesce":{"container":"evil","before":"x","wait_for":"never printed","timeout":"2m"}}`
+	h.send(ctx, "PUT", h.files("/backup-policy"), strings.NewReader(policy), h.Token)
 }

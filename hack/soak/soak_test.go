@@ -35,9 +35,9 @@ func TestSoak(t *testing.T) {
 	duration, attacks := attackDuration(t), requireAttacks(t)
 	engine := enginetest.StartIsolated(t)
 	panel := startSlowPanel(t)
-	b := startBerth(t, engine, panel)
+	b, sftp := startBerth(t, engine, panel)
 	good := newGoodTenant(t, b, engine)
-	evil := startHostileTenant(t, b, engine)
+	evil := startHostileTenant(t, b, sftp, engine)
 	victim := newVictim(t, b)
 	before := readProcess(t, b.Pid())
 
@@ -69,6 +69,7 @@ func TestSoak(t *testing.T) {
 
 	good.roundTrip(t) // the good tenant's container still obeys
 	victim.requireIntact(t)
+	require.FileExists(t, filepath.Join(b.Data, "volumes", evil.Volume, "sent"), "the program that hides files has not run")
 	t.Logf("attacks: %v", namesOf(attacks))
 	t.Logf("attack of %s, %d engine restarts, %d hostile requests, %d of them refused", duration, restarts, hostile.Requests, hostile.Refused)
 	if compared() {
@@ -110,17 +111,19 @@ func attackDuration(t *testing.T) time.Duration {
 	return duration
 }
 
-// startBerth starts a daemon under the limits of hack/berth.service, made tighter.
-func startBerth(t *testing.T, engine *enginetest.Isolated, panel string) *berthtest.Berth {
+// startBerth starts a daemon under the limits of hack/berth.service, made tighter, and returns its address of SFTP too.
+func startBerth(t *testing.T, engine *enginetest.Isolated, panel string) (b *berthtest.Berth, sftp string) {
 	t.Helper()
-	b := berthtest.Prepare(t, berthtest.Options{
-		Config: fmt.Sprintf("remote: {enabled: true, url: %q, token: %s}", panel, berthtest.NewToken()),
+	port := berthtest.FreePort(t)
+	b = berthtest.Prepare(t, berthtest.Options{
+		Config: fmt.Sprintf("remote: {enabled: true, url: %q, token: %s}\nsftp: {enabled: true, host: 127.0.0.1, port: %d}\ndocker: {root_limit: 1GiB}",
+			panel, berthtest.NewToken(), port),
 		Limits: []string{fmt.Sprintf("--nofile=%d:%d", maxHandles, maxHandles)},
 	})
 	b.Engine = engine.Client
 	b.Run(t)
 	b.Ready(t)
-	return b
+	return b, fmt.Sprint("127.0.0.1:", port)
 }
 
 // victim is a volume of somebody else, whose files nobody may touch.

@@ -176,7 +176,7 @@ func TestRunsHaveMarks(t *testing.T) {
 	require.Equal(t, want, shown())
 	p.shot("marks")
 	p.axe("marks")
-	p.do(chromedp.Reload())
+	p.open(eval[string](p, "location.href"), "!!document.querySelector('.drawer')")
 	p.until("all again", fmt.Sprintf("document.querySelectorAll('.line.mark').length >= %d", 4))
 	require.Equal(t, want, shown(), "after a reload")
 	b.Kill9(t)
@@ -190,6 +190,26 @@ func TestRunsHaveMarks(t *testing.T) {
 	p.click("button", "Older lines")
 	p.until("the first mark is shown once", "[...document.querySelectorAll('.line.mark')].filter((e) => e.textContent.startsWith('Installation by')).length === 1")
 	require.Equal(t, want, shown(), "after older lines were read")
+	p.clean(b)
+}
+
+// TestOlderLinesComeOnce: lines that arrived in one message are not among the older ones.
+func TestOlderLinesComeOnce(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "burst", berthtest.Spec{"startup_command": "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done; sleep 1000"})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/burst/console")
+	p.until("live", "document.querySelector('.console .pill')?.textContent === 'Live'")
+	p.click("button", "Start")
+	p.shows(".line", "line 2000")
+	p.until("the first line is there", `([...document.querySelectorAll('.tools button')].find((e) => e.textContent === 'Older lines').click(),
+		[...document.querySelectorAll('.line')].some((e) => e.textContent === 'line 1'))`)
+	numbers := eval[[]int](p, "[...document.querySelectorAll('.line')].map((e) => Number(/^line (\\d+)$/.exec(e.textContent)?.[1])).filter(Boolean)")
+	for i, n := range numbers {
+		require.Equal(t, i+1, n)
+	}
 	p.clean(b)
 }
 

@@ -156,7 +156,7 @@ func TestVolumeOverLimit(t *testing.T) {
 	b.Verb(t, "full", "start")
 	b.State(t, "full", "running") // while it starts, its volume is not over the limit yet
 	file := filepath.Join(b.Container(t, "full").Mount.Source, "file")
-	berthtest.Until(t, time.Minute, "the program writes", func() bool { info, err := os.Stat(file); return err == nil && info.Size() == 3_000_000 })
+	berthtest.Until(t, 3*time.Minute, "the program writes", func() bool { info, err := os.Stat(file); return err == nil && info.Size() == 3_000_000 })
 	b.Restart(t) // which measures all volumes at its start
 	p := openTab(t)
 	p.login(b, b.Token)

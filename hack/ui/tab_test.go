@@ -25,7 +25,7 @@ import (
 
 // wait bounds one wait for the page; tabLife everything in one tab.
 const (
-	wait    = 60 * time.Second
+	wait    = 3 * time.Minute
 	tabLife = 15 * time.Minute
 )
 
@@ -174,7 +174,11 @@ func (p *tab) answer(name string) {
 // fill types a text into the input with a label, in place of its content.
 func (p *tab) fill(label, text string) {
 	p.t.Helper()
-	p.click("input, textarea", label)
+	focused := fmt.Sprintf("document.activeElement === test.find('input, textarea', %s)", quote(label))
+	berthtest.Until(p.t, wait, "the focus in "+label, func() bool { // a page that moves meanwhile gets the click elsewhere
+		p.click("input, textarea", label)
+		return eval[bool](p, focused)
+	})
 	eval[any](p, "document.activeElement.select?.()")
 	p.do(chromedp.KeyEvent(text))
 }
@@ -189,13 +193,19 @@ func (p *tab) login(b *berthtest.Berth, token string) {
 	p.shows(".strip", "Ready")
 }
 
-// visitLogin opens the page of a daemon. Chromium aborts the load of a page when the host
-// gets or loses a network interface, as with each container that another test starts.
+// visitLogin opens the page of a daemon.
 func visitLogin(p *tab, b *berthtest.Berth) {
 	p.t.Helper()
-	berthtest.Until(p.t, wait, "the login", func() bool {
-		p.do(chromedp.Navigate("http://" + b.Addr + "/ui/"))
-		return berthtest.Within(5*time.Second, func() bool { return eval[bool](p, "document.activeElement?.id === 'token'") })
+	p.open("http://"+b.Addr+"/ui/", "document.activeElement?.id === 'token'")
+}
+
+// open loads an address until an expression is true. Chromium aborts the load of a page when the
+// host gets or loses a network interface, as with each container that another test starts.
+func (p *tab) open(address, expression string) {
+	p.t.Helper()
+	berthtest.Until(p.t, wait, expression, func() bool {
+		p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(address)) // another fragment alone loads nothing
+		return berthtest.Within(5*time.Second, func() bool { return eval[bool](p, expression) })
 	})
 }
 

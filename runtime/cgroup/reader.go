@@ -56,6 +56,12 @@ func (r *Reader) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 	return r.fallback.Stats(ctx, containerID)
 }
 
+// Runs reports whether a container has processes that are visible here.
+func (r *Reader) Runs(containerID string) bool {
+	_, visible := r.find(containerID)
+	return visible
+}
+
 // find returns the path of a container below a hierarchy.
 func (r *Reader) find(id string) (path string, ok bool) {
 	if id == "" || filepath.Base(id) != id {

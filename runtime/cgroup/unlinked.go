@@ -23,30 +23,39 @@ const deleted = " (deleted)"
 // Unlinked visits.
 var ErrTooManyHandles = errors.New("too many handles")
 
-// unlinkedScan adds up the bytes of unlinked files.
+// Unlinked is what a container's processes have open that no walk of a tree finds.
+type Unlinked struct {
+	Bytes int64 // on disk, of deleted files
+
+	// InFlight is how many handles were sent over sockets of the container and not yet received.
+	// Nobody can see which files they are.
+	InFlight int
+}
+
+// unlinkedScan adds up unlinked files.
 type unlinkedScan struct {
-	ctx    context.Context
-	proc   string
-	bytes  int64
-	budget int // handles and mappings that may still be visited
-	seen   map[file]bool
-	memory map[uint64]bool // reports whether a device is a file system in memory
+	Unlinked
+	ctx     context.Context
+	proc    string
+	budget  int // handles and mappings that may still be visited
+	seen    map[file]bool
+	sockets map[string]bool // those that were visited
+	memory  map[uint64]bool // reports whether a device is a file system in memory
 }
 
 type file struct{ dev, ino uint64 }
 
-// Unlinked returns the bytes on disk of deleted files that a container's processes
-// still have open or mapped, which no walk of a tree finds. Each file counts once.
-// Files in memory (tmpfs, memfd) do not count, because other limits bound them. The result is 0 if the container's processes are not visible.
-// With ErrTooManyHandles it is the sum so far.
-//
-// A descriptor that was sent over a socket and not yet received is not found.
-func (r *Reader) Unlinked(ctx context.Context, containerID string) (int64, error) {
+// Unlinked adds up the deleted files that a container's processes still have open or mapped. Each
+// counts once. Files in memory (tmpfs, memfd) do not count, because other limits bound them. The
+// result is zero if the container's processes are not visible. With ErrTooManyHandles it is what
+// was found so far.
+func (r *Reader) Unlinked(ctx context.Context, containerID string) (Unlinked, error) {
 	path, ok := r.find(containerID)
 	if !ok {
-		return 0, nil
+		return Unlinked{}, nil
 	}
-	u := &unlinkedScan{ctx: ctx, proc: r.proc, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
+	u := &unlinkedScan{ctx: ctx, proc: r.proc, budget: maxHandles, seen: map[file]bool{}, sockets: map[string]bool{},
+		memory: map[uint64]bool{}}
 	err := u.eachLine(filepath.Join(r.group("memory", path), "cgroup.procs"), func(pid string) error {
 		if pid == "0" { // in another pid namespace
 			return nil
@@ -54,9 +63,9 @@ func (r *Reader) Unlinked(ctx context.Context, containerID string) (int64, error
 		return u.process(pid)
 	})
 	if err != nil {
-		return u.bytes, fmt.Errorf("files without a name of container %s: %w", containerID, err)
+		return u.Unlinked, fmt.Errorf("files without a name of container %s: %w", containerID, err)
 	}
-	return u.bytes, nil
+	return u.Unlinked, nil
 }
 
 // process adds the files of one process. Threads may have separate handle tables. They
@@ -67,7 +76,7 @@ func (u *unlinkedScan) process(pid string) error {
 	return u.each(filepath.Join(u.proc, pid, "task"), func(tid string) error {
 		if last == "" || !sameHandles(last, tid) {
 			last = tid
-			if err := u.handles(filepath.Join(u.proc, pid, "task", tid, "fd")); err != nil {
+			if err := u.handles(filepath.Join(u.proc, pid, "task", tid)); err != nil {
 				return err
 			}
 		}
@@ -92,15 +101,33 @@ func sameHandles(one, other string) bool {
 	return errno == 0 && order == 0
 }
 
-func (u *unlinkedScan) handles(dir string) error {
-	return u.each(dir, func(name string) error {
-		link := filepath.Join(dir, name)
+func (u *unlinkedScan) handles(thread string) error {
+	return u.each(filepath.Join(thread, "fd"), func(name string) error {
+		link := filepath.Join(thread, "fd", name)
 		target, err := os.Readlink(link)
-		if err == nil && strings.HasSuffix(target, deleted) {
+		switch {
+		case err != nil:
+		case strings.HasSuffix(target, deleted):
 			u.add(link)
+		case strings.HasPrefix(target, "socket:") && !u.sockets[target]:
+			u.sockets[target] = true
+			u.inFlight(filepath.Join(thread, "fdinfo", name))
 		}
 		return nil
 	})
+}
+
+// inFlight adds the handles that wait in a socket. A socket that is in flight itself is not visible, but
+// the one in which it waits is, or the kernel collects both.
+func (u *unlinkedScan) inFlight(info string) {
+	text, err := os.ReadFile(info)
+	if err != nil {
+		return // it was closed
+	}
+	if _, count, found := strings.Cut(string(text), "scm_fds:"); found {
+		n, _ := strconv.Atoi(strings.TrimSpace(count))
+		u.InFlight += n
+	}
 }
 
 // mappings adds the mapped files of a thread, and returns the number of its mappings. A
@@ -130,7 +157,7 @@ func (u *unlinkedScan) add(link string) {
 		return
 	}
 	u.seen[f] = true
-	u.bytes += st.Blocks * 512
+	u.Bytes += st.Blocks * 512
 }
 
 func (u *unlinkedScan) inMemory(dev uint64, link string) bool {
@@ -189,6 +216,9 @@ func (u *unlinkedScan) eachLine(path string, f func(line string) error) error {
 		if err := f(lines.Text()); err != nil {
 			return err
 		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("%s: %w", path, lines.Err())
 	}
 	return nil // a process that has ended has no more lines
 }

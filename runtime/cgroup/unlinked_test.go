@@ -40,7 +40,7 @@ func count(t *testing.T, r *Reader) int64 {
 	t.Helper()
 	n, err := r.Unlinked(context.Background(), id)
 	require.NoError(t, err)
-	return n
+	return n.Bytes
 }
 
 // TestUnlinkedFilesCount tests files that are open, open twice, mapped, or open in one
@@ -126,7 +126,7 @@ func TestMappingsOfAnEndedFirstThread(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(maps)
 		return err == nil && len(text) == 0
-	}, 10*time.Second, time.Millisecond, "the first thread has ended")
+	}, time.Minute, time.Millisecond, "the first thread has ended")
 	cgroups, _ := host(t, map[string]string{"cgroup/memory/docker/" + id + "/cgroup.procs": fmt.Sprintf("%d\n", child.Process.Pid)})
 	require.GreaterOrEqual(t, count(t, newReader(cgroups, "/proc", nil)), int64(held))
 }
@@ -184,4 +184,43 @@ func TestScansAllocateLittle(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/scans, uint64(96<<10), "bytes of one scan")
+}
+
+// TestHandlesInFlight: handles that were sent and not received are counted, once for each socket, also those
+// of a connection that nobody has accepted.
+func TestHandlesInFlight(t *testing.T) {
+	r := ownReader(t)
+	flight := func() int {
+		n, err := r.Unlinked(t.Context(), id)
+		require.NoError(t, err)
+		return n.InFlight
+	}
+	require.Zero(t, flight())
+	f := unlinkedFile(t, t.TempDir())
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	send := func(socket int) {
+		require.NoError(t, unix.Sendmsg(socket, []byte("x"), unix.UnixRights(int(f.Fd()), int(f.Fd())), nil, 0))
+	}
+	send(pair[0])
+	twice, err := unix.Dup(pair[1])
+	require.NoError(t, err)
+	require.Equal(t, 2, flight())
+	for _, fd := range []int{pair[0], pair[1], twice} {
+		require.NoError(t, unix.Close(fd))
+	}
+	require.Eventually(t, func() bool { return flight() == 0 }, time.Minute, time.Millisecond)
+
+	listener, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	defer unix.Close(listener)
+	address := &unix.SockaddrUnix{Name: "@berth-test-" + id}
+	require.NoError(t, unix.Bind(listener, address))
+	require.NoError(t, unix.Listen(listener, 1))
+	client, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.Connect(client, address))
+	send(client)
+	require.NoError(t, unix.Close(client))
+	require.Equal(t, 2, flight())
 }

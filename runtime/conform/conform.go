@@ -89,9 +89,10 @@ type Harness struct {
 
 	// These act on a container without the Engine. Pause is nil for an engine that lacks it.
 	Pause   func(t *testing.T, n runtime.Name)
-	Vanish  func(t *testing.T, n runtime.Name)                    // removes it by force
-	Outside func(t *testing.T, n runtime.Name)                    // starts it
-	Foreign func(t *testing.T, n runtime.Name) (untouched func()) // runs another store's container under its name; untouched checks that it did not change
+	Vanish  func(t *testing.T, n runtime.Name) // removes it by force
+	Outside func(t *testing.T, n runtime.Name) // starts it
+	// runs another store's container under its name; untouched checks that it did not change
+	Foreign func(t *testing.T, n runtime.Name) (untouched func())
 }
 
 // Run runs the suite.

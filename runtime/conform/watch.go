@@ -25,7 +25,10 @@ func list(t *testing.T, h *Harness) {
 		seen[f.Name] = f
 	}
 	require.Equal(t, id, seen[s.Name].ContainerID)
+	require.True(t, seen[s.Name].Running)
+	require.Equal(t, s.SpecHash, seen[s.Name].SpecHash)
 	require.Contains(t, seen, rest.Name)
+	require.False(t, seen[rest.Name].Running)
 	require.Empty(t, seen[s.Name].Mounts)
 	require.Equal(t, []string{rest.Mounts[0].Source}, seen[rest.Name].Mounts, "also of one that never ran")
 }

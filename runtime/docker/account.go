@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -85,20 +84,4 @@ func (e *Engine) entry(ctx context.Context, id, path, key string, byID bool) (fi
 		return nil // a line that is too long ends the search
 	})
 	return fields, err
-}
-
-// isHomeless reports whether a container that was created has a user for whom neither a
-// variable nor the image names a home: then a runtime takes the root directory.
-func (e *Engine) isHomeless(ctx context.Context, id string) (bool, error) {
-	c, err := e.inspectOwned(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	user, _, _ := strings.Cut(c.Config.User, ":")
-	uid, known := number(user)
-	if !known || uid == 0 || slices.ContainsFunc(c.Config.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
-		return false, nil
-	}
-	fields, err := e.entry(ctx, id, "/etc/passwd", user, true)
-	return fields == nil, err
 }

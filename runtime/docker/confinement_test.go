@@ -2,9 +2,11 @@ package docker
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"berth/hack/test/enginetest"
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // forbidden prints the errors of io_uring_setup, which is 14 (EFAULT) if it is allowed, of three
@@ -155,21 +158,20 @@ func TestMachineID(t *testing.T) {
 // TestTerminalSize requires 120 columns and 40 rows at the start, and a size that a client sets.
 func TestTerminalSize(t *testing.T) {
 	r := newRig(t)
-	s := r.spec("terminal", "sleep 1; stty size; while ! stty size | grep -q '^50 '; do sleep 0.1; done; stty size")
+	s := r.spec("terminal", "stty size; while ! stty size | grep -q '^50 '; do sleep 0.1; done; stty size")
 	s.TTY = true
 	id := r.run(t, s)
-	time.Sleep(2 * time.Second)
+	lines := func() (lines []string) {
+		require.NoError(t, r.Logs(t.Context(), runtime.Target{ContainerID: id, Ended: true, TTY: true}, time.Time{}, func(l runtime.Line) error {
+			lines = append(lines, strings.TrimSuffix(string(l.Data), "\r"))
+			return nil
+		}))
+		return lines
+	}
+	require.Eventually(t, func() bool { return len(lines()) == 1 }, time.Minute, 50*time.Millisecond)
 	require.NoError(t, r.Resize(t.Context(), id, 100, 50))
-	require.Eventually(t, func() bool {
-		got, err := r.Inspect(t.Context(), s.Name)
-		return err == nil && !got.Running
-	}, time.Minute, 50*time.Millisecond)
-	var lines []string
-	require.NoError(t, r.Logs(t.Context(), runtime.Target{ContainerID: id, Ended: true, TTY: true}, time.Time{}, func(l runtime.Line) error {
-		lines = append(lines, strings.TrimSuffix(string(l.Data), "\r"))
-		return nil
-	}))
-	require.Equal(t, []string{"40 120", "50 100"}, lines)
+	require.Eventually(t, func() bool { return len(lines()) == 2 }, time.Minute, 50*time.Millisecond)
+	require.Equal(t, []string{"40 120", "50 100"}, lines())
 }
 
 // TestInputOfTerminal requires that no keys end an input, and TestInputIsNotRead that a
@@ -212,7 +214,6 @@ func TestInstallerReadsNothing(t *testing.T) {
 func TestSignalGroup(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("group", "trap 'wait; exit 3' TERM; (trap 'echo child; exit' TERM; echo up; while true; do sleep 0.1; done) & wait; wait; exit 4")
-	s.SignalGroup = true
 	id := r.run(t, s)
 	up := make(chan struct{})
 	go func() {
@@ -313,5 +314,74 @@ func TestHome(t *testing.T) {
 		again, err := r.Create(t.Context(), s)
 		require.NoError(t, err)
 		require.Equal(t, id, again, "it is adopted")
+	}
+}
+
+// TestWorkdirOfTheImage requires that a container without a directory of its own is in that of its image, or
+// in its home, and that no image leads to a handle of the process that starts it.
+func TestWorkdirOfTheImage(t *testing.T) {
+	r := newRig(t)
+	for dir, want := range map[string]string{"/opt/game": "/opt/game", "": "/home/container", "/proc/self/fd/8": "", "/./sys": ""} {
+		ref := "berth-test/workdir-" + r.cfg.StoreID + ":" + strings.NewReplacer("/", "-", ".", "x").Replace("i"+dir)
+		changes := []string{`CMD ["pwd"]`}
+		if dir != "" {
+			changes = append(changes, "WORKDIR "+dir)
+		}
+		r.client.Import(t, ref, enginetest.BusyboxTar(t, nil), changes...)
+		t.Cleanup(func() { r.client.RemoveImage(t, ref) })
+		s := r.spec("workdir"+strings.NewReplacer("/", "-", ".", "x").Replace(dir), "")
+		s.Image, s.Command, s.Home = ref, nil, "/home/container"
+		if want == "" {
+			_, err := r.Create(t.Context(), s)
+			require.ErrorIs(t, errors.Join(err, r.Probe(t.Context(), s)), runtime.ErrInvalid, dir)
+			require.ErrorContains(t, err, "set a workdir")
+			s.Workdir, want = "/tmp", "/tmp"
+		}
+		require.Equal(t, []string{want}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)), dir)
+	}
+}
+
+// TestFewProcesses requires that a container may have as many processes as its limit, beside the threads of
+// its first process, and that it starts with the least limit.
+func TestFewProcesses(t *testing.T) {
+	r := newRig(t)
+	for _, limit := range []int64{1, 2, 8} {
+		s := r.spec(fmt.Sprint("few", limit), `while read key value; do [ "$key" != Threads: ] || echo $value; done < /proc/1/status`)
+		s.Live.Pids = limit
+		lines := joinLines(r.read(t, r.run(t, s), time.Time{}, true))
+		require.Len(t, lines, 1, limit)
+		threads, err := strconv.Atoi(lines[0])
+		require.NoError(t, err)
+		require.LessOrEqual(t, threads, keeper.Pids)
+		state, err := r.Inspect(t.Context(), s.Name)
+		require.NoError(t, err)
+		require.Equal(t, limit, state.Live.Pids)
+		require.Zero(t, state.ExitCode)
+	}
+}
+
+// TestImageCannotAccuseTheHost requires that an image in which the first process cannot be reached is not
+// reported as a host that cannot start any container.
+func TestImageCannotAccuseTheHost(t *testing.T) {
+	r := newRig(t)
+	for name, script := range map[string]string{"link": "ln -s /tmp /.berth", "out": "ln -s /nowhere/../.. /.berth"} {
+		base := "berth-test/accuse-" + name + r.cfg.StoreID + ":1"
+		made := r.client.CreateRaw(t, "berth-test-accuse-"+name, map[string]any{"Image": r.image, "Cmd": []string{"sh", "-c", script}})
+		defer r.client.Remove(t, made)
+		require.Equal(t, 204, r.client.Act(t, made, "start"))
+		require.Equal(t, 200, r.client.Act(t, made, "wait"))
+		r.client.Must(t, http.MethodPost, "/commit?container="+made+"&repo="+strings.TrimSuffix(base, ":1")+"&tag=1", map[string]any{})
+		t.Cleanup(func() { r.client.RemoveImage(t, base) })
+		s := r.spec("accuse-"+name, "true")
+		s.Image, s.User = base, "1000"
+		for _, known := range []bool{false, true} { // whether the engine sees the directory of berth
+			r.shared.Store(known)
+			_, err := r.Create(t.Context(), s)
+			if err == nil {
+				err = r.Start(t.Context(), s.Name)
+			}
+			require.NotErrorIs(t, err, runtime.ErrHost, name)
+			require.NoError(t, errors.Join(r.Kill(t.Context(), s.Name), r.Remove(t.Context(), s.Name)))
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	dockernetwork "github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
 	"berth/runtime"
@@ -115,7 +116,7 @@ func Info(ctx context.Context, host string) (info runtime.EngineInfo, err error)
 	return runtime.EngineInfo{
 		Version: version.Version, API: version.APIVersion, Kernel: i.KernelVersion, OS: i.OperatingSystem,
 		StorageDriver: i.Driver, CgroupVersion: i.CgroupVersion, LiveRestore: i.LiveRestoreEnabled, CPUs: i.NCPU,
-		Root:   i.DockerRootDir,
+		Root: i.DockerRootDir, MapsUsers: mapsUsers(i), Firewall: firewallOf(i),
 		Limits: runtime.EngineLimits{Memory: i.MemoryLimit, Swap: i.SwapLimit, CPU: i.CPUCfsQuota, Pids: i.PidsLimit},
 	}, nil
 }
@@ -143,6 +144,22 @@ func (e *Engine) config(ctx context.Context) (Config, error) {
 	return c, nil
 }
 
+// mapsUsers reports whether the engine maps the users of containers to others of its host.
+func mapsUsers(i system.Info) bool { return slices.Contains(i.SecurityOptions, "name=userns") }
+
+// firewallOf returns how the engine publishes ports. Before Docker 28 there was only iptables.
+func firewallOf(i system.Info) string {
+	if i.FirewallBackend != nil {
+		return i.FirewallBackend.Driver
+	}
+	return "iptables"
+}
+
+// errUsers is the reason why no container is created while the engine maps their users to others of the host:
+// none could read or write its volume.
+var errUsers = errors.New("the engine maps the users of containers to others (userns-remap), who cannot use the volumes: " +
+	"remove userns-remap from the engine's configuration, and restart it")
+
 // askHost asks the engine for the facts. It gets a profile, unless the operator gave it another one
 // than the default, or none.
 func (e *Engine) askHost(ctx context.Context) (facts hostFacts, err error) {
@@ -150,6 +167,9 @@ func (e *Engine) askHost(ctx context.Context) (facts hostFacts, err error) {
 	err = e.calls.do(ctx, opInfo, "engine", func(ctx context.Context) error {
 		i, err := e.conn.client().Info(ctx)
 		facts.cpus, options = i.NCPU, i.SecurityOptions
+		if mapsUsers(i) {
+			return classifiedError{runtime.ErrHost, errUsers}
+		}
 		return err
 	})
 	isDefault := slices.Contains(options, "name=seccomp,profile=default") || slices.Contains(options, "name=seccomp,profile=builtin")

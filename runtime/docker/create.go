@@ -3,7 +3,6 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +32,10 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 	if err := e.net.ensure(ctx); err != nil {
 		return "", err
 	}
+	s, err := e.withImage(ctx, s)
+	if err != nil {
+		return "", err
+	}
 	for _, pause := range createPauses {
 		if err := wait(ctx, pause); err != nil {
 			return "", err
@@ -48,15 +51,11 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			e.ids.of.Store(s.Name, id)
 			err = e.complete(ctx, s, id)
 		}
-		switch {
-		case errors.Is(err, errHomeless):
-			s.Env = append(slices.Clone(s.Env), "HOME="+s.Home)
-			err = e.Remove(ctx, s.Name)
-		case err == nil && id != "":
-			return id, nil
-		}
 		if err != nil {
 			return "", err
+		}
+		if id != "" {
+			return id, nil
 		}
 	}
 	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
@@ -73,12 +72,58 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err error) {
+// configuration returns Docker's configuration of a container whose Command is complete.
+func (e *Engine) configuration(ctx context.Context, s runtime.Spec) (*container.Config, *container.HostConfig, error) {
+	if !s.Placement.IsZero() {
+		return nil, nil, fmt.Errorf("%w: the engine docker lacks %s", runtime.ErrInvalid, runtime.CanPlace)
+	}
 	cfg, err := e.config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.keeper, err = e.keeper.Folder(e.cfg.Keeper, e.cfg.Volumes); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", runtime.ErrHost, err)
+	}
+	config, host := build(cfg, s)
+	return config, host, nil
+}
+
+// withImage returns s with what it takes from the image: a Command in place of none, or after the image's
+// entrypoint, and a Workdir in place of none.
+func (e *Engine) withImage(ctx context.Context, s runtime.Spec) (runtime.Spec, error) {
+	if len(s.Command) > 0 && !s.Entrypoint && s.Workdir != "" {
+		return s, nil
+	}
+	var entrypoint, command []string
+	var workdir string
+	err := e.calls.do(ctx, opImage, s.Image, func(ctx context.Context) error {
+		image, err := e.conn.client().ImageInspect(ctx, s.Image)
+		if err == nil && image.Config != nil {
+			entrypoint, command, workdir = image.Config.Entrypoint, image.Config.Cmd, image.Config.WorkingDir
+		}
+		return err
+	})
+	if err != nil {
+		return s, err
+	}
+	if len(s.Command) == 0 {
+		s.Command, s.Entrypoint = command, true
+	}
+	if s.Entrypoint {
+		s.Command, s.Entrypoint = slices.Concat(entrypoint, s.Command), false
+	}
+	if len(s.Command) == 0 {
+		return s, fmt.Errorf("%w: the image %s has no command of its own, and the spec has no startup_command", runtime.ErrInvalid, s.Image)
+	}
+	s.Workdir, err = s.WorkdirWith(workdir)
+	return s, err
+}
+
+func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err error) {
+	config, host, err := e.configuration(ctx, s)
 	if err != nil {
 		return "", err
 	}
-	config, host := build(cfg, s)
 	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
 		if err == nil && made.ID == "" {
@@ -88,7 +133,7 @@ func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err err
 		id = made.ID
 		return err
 	})
-	return id, err
+	return id, e.unseen(s, err)
 }
 
 func (e *Engine) warn(n runtime.Name, made container.CreateResponse) {
@@ -126,14 +171,17 @@ func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 	if err := e.net.ensure(ctx); err != nil {
 		return err
 	}
-	cfg, err := e.config(ctx)
+	s, err := e.withImage(ctx, s)
 	if err != nil {
 		return err
 	}
-	config, host := build(cfg, s)
+	config, host, err := e.configuration(ctx, s)
+	if err != nil {
+		return err
+	}
 	config.Labels = map[string]string{labelStore: e.cfg.StoreID, labelRole: string(probeRole)}
 	name := engineName(e.cfg.StoreID, runtime.Name{ID: s.Name.ID, Role: probeRole})
-	return e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+	return e.unseen(s, e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, name)
 		if errors.Is(classify(err), errConflict) { // of a call whose answer was lost
 			err = errors.Join(e.removeProbe(ctx, name), fmt.Errorf("%w: a probe was left over", runtime.ErrUnavailable))
@@ -142,7 +190,7 @@ func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 			return err
 		}
 		return errors.Join(e.checkWorkdir(ctx, s, made.ID), e.removeProbe(ctx, made.ID))
-	})
+	}))
 }
 
 // probeRole is in the names and labels of the containers of Probe.
@@ -153,25 +201,22 @@ func (e *Engine) removeProbe(ctx context.Context, ref string) error {
 }
 
 // complete does what remains to be done after a container was created. A container whose
-// working directory is refused is removed.
+// working directory is refused, or whose files are not those of berth, is removed.
 func (e *Engine) complete(ctx context.Context, s runtime.Spec, id string) error {
-	err := e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error { return e.checkWorkdir(ctx, s, id) })
-	if errors.Is(err, runtime.ErrInvalid) {
+	err := e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+		if err := e.checkShared(ctx, id); err != nil {
+			return err
+		}
+		return e.checkWorkdir(ctx, s, id)
+	})
+	if errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrHost) {
 		return errors.Join(err, e.Remove(ctx, s.Name))
 	}
 	if err != nil {
 		return err
 	}
-	if s.Home != "" {
-		if homeless, err := e.isHomeless(ctx, id); err != nil || homeless {
-			return cmp.Or(err, errHomeless)
-		}
-	}
 	return e.identify(ctx, s, id)
 }
-
-// errHomeless reports that a container has to be created again with the variable HOME.
-var errHomeless = errors.New("the user has no home")
 
 // checkWorkdir returns runtime.ErrInvalid if the working directory of a container is a link
 // into a file system of the kernel, whose entries may lead to the host (CVE-2024-21626). Its

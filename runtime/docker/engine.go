@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // Config configures an Engine. Only StoreID has no default.
@@ -19,15 +20,19 @@ type Config struct {
 	Host        string        // address of the engine, as in DOCKER_HOST; empty: DOCKER_HOST, else the local socket
 	StoreID     string        // id of the store that owns the containers
 	Network     string        // network of the containers, created if it is missing; empty: berth
+	MTU         int           // longest packet of Network, if it is created; 0: that of the host's default route
 	PidsLimit   int64         // processes of a container whose spec has no limit; 0: 512
 	NofileLimit int64         // open files of a process; 0: the engine's default
 	TmpSize     int64         // bytes of each file system in memory of a container with a read-only root; 0: 128 MiB
 	LogMaxSize  int64         // bytes of one of Docker's log files; 0: 20 MiB
 	LogMaxFiles int           // Docker's log files per container; 0: 2
 	StallLimit  time.Duration // longest time without progress in a pull; 0: 2 minutes
+	Keeper      string        // path of the program cmd/keeper
+	Volumes     string        // directory of the volumes, which the engine sees under the same path
 
 	profile string // seccomp profile in place of the engine's default; empty: that one
 	cpus    int    // processors of the engine's host; 0: unknown
+	keeper  string // folder of the keeper, in Volumes
 
 	// Guard, if not nil, is called with the bridge of Network before the first
 	// container is attached to it, and again after the network was recreated.
@@ -58,14 +63,16 @@ func (c Config) withDefaults() Config {
 
 // Engine drives the containers of one store. It is safe for concurrent use.
 type Engine struct {
-	cfg   Config
-	conn  *connection
-	calls *calls
-	ids   *ids
-	ooms  *ooms
-	net   *network
-	host  atomic.Pointer[hostFacts]
-	log   *slog.Logger
+	cfg    Config
+	conn   *connection
+	calls  *calls
+	ids    *ids
+	ooms   *ooms
+	net    *network
+	keeper keeper.Keeper
+	host   atomic.Pointer[hostFacts]
+	shared atomic.Bool // the engine sees the directory of the volumes that this process sees
+	log    *slog.Logger
 }
 
 // New returns an Engine. It does not connect to Docker, which may be unreachable.
@@ -113,7 +120,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // Lacks returns nothing: Docker has every capability.
-func (e *Engine) Lacks() []runtime.Capability { return nil }
+func (e *Engine) Lacks() []runtime.Capability { return []runtime.Capability{runtime.CanPlace} }
 
 // Bridge asks the engine for the bridge of the containers' network.
 func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.net.bridge(ctx) }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 	"berth/runtime"
 )
@@ -21,7 +22,7 @@ import (
 func newIsolatedRig(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
 	t.Helper()
 	i := enginetest.StartIsolated(t, options...)
-	e, err := New(Config{Host: i.Host(), StoreID: "own"}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	e, err := New(Config{Host: i.Host(), StoreID: "own", Keeper: berthtest.Keeper(t), Volumes: t.TempDir()}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return rig{Engine: e, client: i.Client, image: i.Busybox(t)}, i
@@ -70,7 +71,7 @@ func TestKilledEngineEndsNoRun(t *testing.T) {
 	for <-reached < last {
 	}
 	require.NoError(t, r.Kill(t.Context(), s.Name))
-	require.NoError(t, <-followed, "and this is, without a line missing")
+	require.NoError(t, <-followed, "and this is")
 }
 
 // While containerd hangs, the engine answers pings and lists, but no inspects.

@@ -1,12 +1,15 @@
 package docker
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +56,7 @@ func TestStartFindsReplacedContainer(t *testing.T) {
 func TestNetworkIsRecreated(t *testing.T) {
 	c := enginetest.Shared(t)
 	name := fmt.Sprintf("berth-test-%d", time.Now().UnixNano())
-	r := newRig(t, func(c *Config) { c.Network = name })
+	r := newRig(t, func(c *Config) { c.Network, c.MTU = name, 1400 })
 	t.Cleanup(func() {
 		r.client.CleanStore(t, r.cfg.StoreID)
 		c.Must(t, http.MethodDelete, "/networks/"+name, nil)
@@ -80,7 +83,9 @@ func TestNetworkIsRecreated(t *testing.T) {
 	}
 	require.Equal(t, 1, list())
 	require.Equal(t, false, networks[0]["EnableIPv6"])
-	require.Equal(t, map[string]any{optionICC: "false", optionName: interfaceName(name)}, networks[0]["Options"])
+	require.Equal(t, map[string]any{optionICC: "false", optionName: interfaceName(name), optionMTU: "1400"}, networks[0]["Options"])
+	s := r.spec("mtu", "cat /sys/class/net/eth0/mtu")
+	require.Equal(t, []string{"1400"}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)))
 
 	c.Must(t, http.MethodDelete, "/networks/"+name, nil)
 	require.NoError(t, r.Start(t.Context(), r.spec("net0", "").Name), "the network went missing under a container")
@@ -144,7 +149,7 @@ func TestContainerPrivileges(t *testing.T) {
 	require.Regexp(t, `NoNewPrivs:\s+1`, text)
 	require.Regexp(t, `Seccomp:\s+2`, text)
 	require.Contains(t, text, "no mknod")
-	require.Contains(t, text, "docker-init")
+	require.Contains(t, text, "keeper")
 	require.True(t, strings.HasSuffix(text, "\n0"), text)
 }
 
@@ -175,6 +180,39 @@ func TestPull(t *testing.T) {
 	for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrUnavailable, runtime.ErrInvalid} {
 		require.NotErrorIs(t, err, sentinel, "an unreachable registry says nothing about the image")
 	}
+}
+
+// TestForeignImage: a program of another machine ends at once, and the engine
+// does not report the cause.
+func TestForeignImage(t *testing.T) {
+	r := newRig(t)
+	arch := map[string]string{"amd64": "arm64"}[goruntime.GOARCH]
+	arch = cmp.Or(arch, "amd64")
+	ref := "berth-test/" + strings.ToLower(rand.Text()[:10]) + ":1"
+	garbage := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 64)...)
+	r.client.Load(t, ref, arch, enginetest.BusyboxTar(t, map[string][]byte{"bin/game": garbage}))
+	t.Cleanup(func() { r.client.RemoveImage(t, ref) })
+	s := r.spec("foreign", "")
+	s.Image, s.Command = ref, []string{"/bin/game"}
+	t.Cleanup(func() { require.NoError(t, r.Remove(context.Background(), s.Name)) })
+	r.run(t, s)
+	var state runtime.State
+	require.Eventually(t, func() bool {
+		var err error
+		state, err = r.Inspect(t.Context(), s.Name)
+		require.NoError(t, err)
+		return !state.FinishedAt.IsZero()
+	}, time.Minute, 20*time.Millisecond)
+	require.NotZero(t, state.ExitCode)
+	text, err := r.Foreign(t.Context(), state.ImageID)
+	require.NoError(t, err)
+	require.Equal(t, "linux/"+arch+", and this machine is linux/"+goruntime.GOARCH, text)
+
+	id, err := r.ImageID(t.Context(), r.image)
+	require.NoError(t, err)
+	text, err = r.Foreign(t.Context(), id)
+	require.NoError(t, err)
+	require.Empty(t, text)
 }
 
 func TestInspectAfterQuickExit(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 	"berth/runtime"
 	"berth/runtime/conform"
@@ -28,7 +29,7 @@ type rig struct {
 func newRig(t testing.TB, change ...func(*Config)) rig {
 	t.Helper()
 	client := enginetest.Shared(t)
-	c := Config{Host: client.Host(), StoreID: "test-" + strings.ToLower(rand.Text()[:10]), Network: "berth-test"}
+	c := Config{Host: client.Host(), StoreID: "test-" + strings.ToLower(rand.Text()[:10]), Network: "berth-test", Keeper: berthtest.Keeper(t), Volumes: t.TempDir()}
 	for _, f := range change {
 		f(&c)
 	}

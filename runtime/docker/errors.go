@@ -55,6 +55,7 @@ var texts = []textRule{
 	{"oci runtime", nil},
 	{"cannot mkdir: ", runtime.ErrInvalid}, // a workdir that is a file
 	{"lstat *: not a directory", runtime.ErrInvalid},
+	{"was found but *the specified platform", runtime.ErrOtherMachine}, // of the containerd store
 	{"no such image", runtime.ErrImageNotFound},
 	{"no such container", runtime.ErrNotFound},
 	{"port is already allocated", runtime.ErrPortTaken},
@@ -93,6 +94,9 @@ func classify(err error) error {
 		return runtime.ErrUnavailable
 	}
 	text := strings.ToLower(err.Error())
+	if isHostFault(strings.TrimPrefix(text, "error response from daemon: ")) {
+		return runtime.ErrHost
+	}
 	for _, t := range texts {
 		if t.matches(text) {
 			return t.means
@@ -157,7 +161,9 @@ var pullTexts = []textRule{
 	{"manifest unknown", runtime.ErrImageNotFound},
 	{"name unknown", runtime.ErrImageNotFound},
 	{"repository name not known", runtime.ErrImageNotFound},
-	{"no matching manifest", runtime.ErrImageNotFound},                    // no image for this machine's platform
+	{"no matching manifest", runtime.ErrOtherMachine},
+	{"no match for platform", runtime.ErrOtherMachine}, // the text of the containerd store
+	{"cannot be used on this platform", runtime.ErrOtherMachine},
 	{"failed to resolve reference*: not found", runtime.ErrImageNotFound}, // the text of the containerd store
 	{"invalid reference format", runtime.ErrInvalid},
 	{"toomanyrequests", nil}, // a quota; a later pull may succeed

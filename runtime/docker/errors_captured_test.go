@@ -29,6 +29,7 @@ var captured = map[string]error{
 	oci20 + `exec: "/etc": permission denied: unknown`:                     runtime.ErrBadCommand,
 	oci26 + `exec: "/etc": is a directory: unknown: permission denied`:     runtime.ErrBadCommand,
 	oci28 + `exec: "/etc": is a directory: permission denied`:              runtime.ErrBadCommand,
+	oci20 + `exec: "/.berth/keeper": permission denied: unknown`:           runtime.ErrBadCommand,
 	oci20 + `exec: "port is already allocated": executable file not found`: runtime.ErrBadCommand,
 	oci20 + `exec: "no space left on device": executable file not found`:   runtime.ErrBadCommand,
 
@@ -62,6 +63,34 @@ var captured = map[string]error{
 	"failed to create task for container: failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/containerd/io.containerd.runtime.v2.task/moby/415d/log.json: no such file or directory): runc did not terminate successfully: signal: killed: unknown": nil,
 	"OCI runtime create failed: runc ended early: container is not running": nil,
 	"failed to create task for container: context deadline exceeded":        nil,
+}
+
+// hostFaults are messages of Docker 20.10.24, except for those of later versions, which are written
+// from the known wording.
+var hostFaults = []string{
+	`exec: "docker-init": executable file not found in $PATH`,
+	oci26 + `exec: "/sbin/docker-init": no such file or directory: unknown`,
+	`failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/moby/ea18/log.json: no such file or directory): exec: "runc": executable file not found in $PATH: unknown`,
+	`OCI runtime create failed: unable to retrieve OCI runtime error (open /run/moby/ea18/log.json: no such file or directory): fork/exec /usr/sbin/runc: no such file or directory: unknown`,
+	"driver failed programming external connectivity on endpoint cc (da55):  (iptables failed: iptables --wait -t nat -A DOCKER -p tcp -d 127.0.0.1 --dport 24444 -j DNAT --to-destination 172.17.0.3:80 ! -i docker0: iptables: No chain/target/match by that name.\n (exit status 1))",
+	"Failed to Setup IP tables: Unable to enable NAT rule:  (iptables failed: iptables --wait -t nat -I POSTROUTING -s 172.18.0.0/16 ! -o br-75314b7428e8 -j MASQUERADE:  (fork/exec /usr/sbin/iptables: no such file or directory))",
+	"could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network",
+	"all predefined address pools have been fully subnetted",
+	"no available IPv4 addresses on this network's address pools: berth (2f0c)",
+	oci20 + "cgroups: cgroup mountpoint does not exist: unknown",
+	"cgroups: cannot find cgroup mount destination: unknown",
+	"mkdir /var/lib/docker/overlay2/3f: read-only file system",
+}
+
+func TestClassifyHostFaults(t *testing.T) {
+	for _, text := range hostFaults {
+		require.Equal(t, runtime.ErrHost, classify(answer(cerrdefs.ErrInternal, text)), text)
+	}
+	for _, name := range hostTexts { // a command of a client
+		text := oci20 + `exec: "` + name + `": executable file not found in $PATH: unknown`
+		require.Equal(t, runtime.ErrBadCommand, classify(answer(cerrdefs.ErrInternal, text)), text)
+	}
+	require.Equal(t, runtime.ErrBadCommand, classify(answer(cerrdefs.ErrInternal, oci20+`exec: "runc": executable file not found in $PATH: unknown`)))
 }
 
 func TestClassifyCapturedMessages(t *testing.T) {

@@ -72,7 +72,7 @@ func TestPullError(t *testing.T) {
 		"manifest for alpine:nope not found: manifest unknown: manifest unknown":                                                                          runtime.ErrImageNotFound,
 		"manifest for 127.0.0.1:5000/x:1 not found":                                                                                                       runtime.ErrImageNotFound,
 		"manifest unknown": runtime.ErrImageNotFound,
-		"no matching manifest for linux/amd64 in the manifest list entries":                                                                                runtime.ErrImageNotFound,
+		"no matching manifest for linux/amd64 in the manifest list entries":                                                                                runtime.ErrOtherMachine,
 		`Head "http://127.0.0.1:5000/v2/x/manifests/1": no basic auth credentials`:                                                                         runtime.ErrDenied,
 		`Get "https://ghcr.io/v2/x/manifests/1": unauthorized`:                                                                                             runtime.ErrDenied,
 		`Get "https://registry-1.docker.io/v2/": unauthorized: incorrect username or password`:                                                             runtime.ErrDenied,
@@ -89,7 +89,7 @@ func TestPullError(t *testing.T) {
 	} {
 		err := explain(t.Context(), opPull, "ref", pullError("ref", answer(cerrdefs.ErrInternal, text)))
 		require.ErrorContains(t, err, text)
-		for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrInvalid, runtime.ErrUnavailable} {
+		for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrOtherMachine, runtime.ErrDenied, runtime.ErrInvalid, runtime.ErrUnavailable} {
 			require.Equal(t, sentinel == means, errors.Is(err, sentinel), "%s: %v", text, sentinel)
 		}
 	}

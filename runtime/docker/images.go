@@ -31,6 +31,32 @@ func (e *Engine) ImageID(ctx context.Context, ref string) (id string, err error)
 	return id, ignore(err, runtime.ErrImageNotFound)
 }
 
+// Foreign returns the platforms of an image and of the machine if the machine cannot run the
+// image by itself; empty if it can, or if the image is gone. An emulator may run it all the same.
+func (e *Engine) Foreign(ctx context.Context, imageID string) (text string, err error) {
+	err = e.calls.do(ctx, opImage, imageID, func(ctx context.Context) error {
+		found, err := e.conn.client().ImageInspect(ctx, imageID)
+		if err != nil {
+			return err
+		}
+		host, err := e.conn.client().ServerVersion(ctx)
+		if err == nil && !runs(host.Os, host.Arch, found.Os, found.Architecture) {
+			text = fmt.Sprintf("%s/%s, and this machine is %s/%s", found.Os, found.Architecture, host.Os, host.Arch)
+		}
+		return err
+	})
+	return text, ignore(err, runtime.ErrImageNotFound)
+}
+
+// runs reports whether a machine runs the programs of an image, as far as both are known.
+func runs(hostOS, hostArch, imageOS, imageArch string) bool {
+	if hostOS == "" || hostArch == "" || imageOS == "" || imageArch == "" {
+		return true
+	}
+	narrow := map[string]string{"amd64": "386", "arm64": "arm"}
+	return hostOS == imageOS && (hostArch == imageArch || narrow[hostArch] == imageArch)
+}
+
 // RemoveImage removes the name ref of an image, and the image with it if it has no other.
 // It does nothing if the image is not there, or has another name. It returns
 // runtime.ErrImageInUse if a container was created from it.

@@ -35,7 +35,7 @@ func TestInfo(t *testing.T) {
 	info, err := Info(t.Context(), "unix://"+socket)
 	require.NoError(t, err)
 	require.Equal(t, runtime.EngineInfo{Version: "20.10.24+dfsg1", API: "1.41", Kernel: "6.1.0", OS: "Debian",
-		StorageDriver: "overlay2", CgroupVersion: "2", LiveRestore: true, Root: "/var/lib/docker",
+		StorageDriver: "overlay2", CgroupVersion: "2", LiveRestore: true, Root: "/var/lib/docker", Firewall: "iptables",
 		Limits: runtime.EngineLimits{Memory: true, CPU: true, Pids: true}}, info)
 }
 

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	dockernetwork "github.com/docker/docker/api/types/network"
 
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // errNotOurs means that a container without this store's labels has the name.
@@ -35,11 +39,13 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, er
 
 // detached reports whether a container was disconnected from the network.
 func (e *Engine) detached(c container.InspectResponse) bool {
-	if c.HostConfig == nil || c.NetworkSettings == nil || string(c.HostConfig.NetworkMode) != e.cfg.Network {
-		return false
-	}
-	_, connected := c.NetworkSettings.Networks[e.cfg.Network]
-	return !connected
+	return c.HostConfig != nil && c.NetworkSettings != nil && e.lacksNetwork(string(c.HostConfig.NetworkMode), c.NetworkSettings.Networks)
+}
+
+// lacksNetwork reports whether a container of a network mode is not connected to the network of the containers.
+func (e *Engine) lacksNetwork(mode string, of map[string]*dockernetwork.EndpointSettings) bool {
+	_, connected := of[e.cfg.Network]
+	return mode == e.cfg.Network && !connected
 }
 
 // find inspects n by its cached id, then by its name. Before the first list it lists all
@@ -108,14 +114,29 @@ func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
 			continue
 		}
 		e.ids.of.Store(n, c.ID)
-		one := runtime.Found{Name: n, ContainerID: c.ID}
+		one := runtime.Found{Name: n, State: e.listed(c)}
 		for _, m := range c.Mounts {
+			if m.Destination == keeper.Dir {
+				continue
+			}
 			one.Mounts = append(one.Mounts, m.Source)
 		}
 		found = append(found, one)
 	}
 	e.ids.listed.Store(true)
 	return found, nil
+}
+
+// listed converts an entry of a list. It shows the age of a run in seconds during its first minute, and then in
+// larger units: the run of an older age is the one that an event has reported, or the list before.
+func (e *Engine) listed(c container.Summary) runtime.State {
+	s := runtime.State{ContainerID: c.ID, SpecHash: c.Labels[labelSpec], Paused: c.State == container.StatePaused,
+		Running: slices.Contains([]string{container.StateRunning, container.StatePaused, container.StateRestarting}, c.State)}
+	s.Detached = c.NetworkSettings != nil && e.lacksNetwork(c.HostConfig.NetworkMode, c.NetworkSettings.Networks)
+	if s.Running && strings.Contains(c.Status, "second") {
+		s.StartedAt = time.Now()
+	}
+	return s
 }
 
 // ids caches the engine's ids of this store's containers, by runtime.Name. Labels never change, so
@@ -169,7 +190,7 @@ func live(r container.Resources) runtime.Live {
 		l.NoOOMKill = *r.OomKillDisable
 	}
 	if r.PidsLimit != nil && *r.PidsLimit > 0 {
-		l.Pids = *r.PidsLimit
+		l.Pids = max(1, *r.PidsLimit-keeper.Pids)
 	}
 	return l
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/versions"
 
 	"berth/runtime"
 )
@@ -14,7 +13,16 @@ import (
 // Start starts a container. It does nothing if the container runs.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	start := func(ctx context.Context, id string) error {
-		return e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
+		err := e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
+		if classify(err) == runtime.ErrHost {
+			err = e.unlessLink(ctx, id, err)
+		}
+		return e.unexecutable(err)
+	}
+	if !e.shared.Load() {
+		if err := e.callContainer(ctx, opInspect, n, e.checkShared); err != nil {
+			return err
+		}
 	}
 	err := e.callContainer(ctx, opStart, n, start)
 	if errors.Is(err, errNoNetwork) {
@@ -23,17 +31,8 @@ func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 		}
 		err = e.callContainer(ctx, opStart, n, start)
 	}
-	if err == nil && versions.LessThan(e.conn.client().ClientVersion(), apiConsoleSize) {
-		_ = e.callContainer(ctx, opResize, n, func(ctx context.Context, id string) error { // without a terminal it fails
-			return e.conn.client().ContainerResize(ctx, id, container.ResizeOptions{Height: rows, Width: columns})
-		})
-	}
 	return err
 }
-
-// apiConsoleSize is the API version of Docker 23, which gives a terminal its size at the
-// creation of the container.
-const apiConsoleSize = "1.42"
 
 // Resize changes the size of a container's terminal.
 func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows uint) error {
@@ -116,7 +115,7 @@ func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 }
 
 // callContainer makes a call on the container n by its id, which belongs to this store. If
-// the cached id is out of date, act finds the container once more.
+// the cached id is out of date, the container is found once more.
 func (e *Engine) callContainer(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
 	for range 2 {
 		id, known := e.ids.get(n)

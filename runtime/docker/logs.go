@@ -12,67 +12,18 @@ import (
 	"berth/runtime"
 )
 
-// Logs calls each with the lines of t's container after since. Unless t.Ended, it
+// Logs calls each with the lines after since of t's container. Unless t.Ended, it
 // follows the output until the container exits. It reads the engine's log
 // instead of an attach: a slow reader of an attach blocks the container's process.
 //
-// When a followed stream ends, Logs reads the rest once more: the engine ends the
-// stream at the container's exit, sometimes before it has sent the last lines. If
-// the stream ends before the run, Logs returns runtime.ErrUnavailable.
+// The engine ends a followed stream at the container's exit, sometimes before it has
+// sent the last lines. If the stream ends before the run, Logs returns
+// runtime.ErrUnavailable.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
-	if t.Ended {
-		return e.readLog(ctx, t, since, each)
-	}
-	h := deliveredLines{each: each, since: since}
-	if err := e.readLog(ctx, t, since, h.deliver); err != nil {
+	if err := e.readLog(ctx, t, since, each); err != nil || t.Ended {
 		return err
 	}
-	if err := e.requireEnded(ctx, t); err != nil {
-		return ignore(err, runtime.ErrNotFound)
-	}
-	t.Ended = true
-	return ignore(e.readLog(ctx, t, h.since, h.skipDelivered), runtime.ErrNotFound)
-}
-
-// deliveredLines records which lines were delivered, as far as a second stream from since
-// on repeats them. All parts of a long line carry the time of its beginning,
-// which is before the times of the other stream's lines in between. So a time
-// alone does not identify the delivered lines.
-type deliveredLines struct {
-	each   func(runtime.Line) error
-	since  time.Time // 1 ns before newest
-	newest time.Time
-	equal  int // delivered lines with the time newest
-	older  int // lines delivered after newest, with an earlier time
-}
-
-func (h *deliveredLines) deliver(line runtime.Line) error {
-	switch {
-	case line.Time.After(h.newest):
-		h.newest, h.since, h.equal, h.older = line.Time, line.Time.Add(-1), 1, 0
-	case line.Time.Equal(h.newest):
-		h.equal++
-	default:
-		h.older++
-	}
-	return h.each(line)
-}
-
-// skipDelivered skips the lines that were delivered. Only some engines repeat an older
-// line that follows a newer one in the log.
-func (h *deliveredLines) skipDelivered(line runtime.Line) error {
-	count := &h.equal
-	switch {
-	case line.Time.After(h.newest):
-		return h.each(line)
-	case line.Time.Before(h.newest):
-		count = &h.older
-	}
-	if *count > 0 {
-		*count--
-		return nil
-	}
-	return h.each(line)
+	return ignore(e.requireEnded(ctx, t), runtime.ErrNotFound)
 }
 
 // requireEnded returns an error while the run of t continues.

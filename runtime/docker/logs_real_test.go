@@ -23,9 +23,13 @@ func (r rig) target(t *testing.T, id string, follow bool) runtime.Target {
 	return runtime.Target{ContainerID: id, StartedAt: parseTime(c.State.StartedAt), TTY: c.Config.Tty, Ended: !follow}
 }
 
+// read returns the lines after since. With follow it waits for the exit.
 func (r rig) read(t *testing.T, id string, since time.Time, follow bool) (lines []runtime.Line) {
 	t.Helper()
-	require.NoError(t, r.Logs(t.Context(), r.target(t, id, follow), since, func(l runtime.Line) error {
+	if follow { // that stream may lack the last lines
+		require.NoError(t, r.Logs(t.Context(), r.target(t, id, true), since, func(runtime.Line) error { return nil }))
+	}
+	require.NoError(t, r.Logs(t.Context(), r.target(t, id, false), since, func(l runtime.Line) error {
 		lines = append(lines, l)
 		return nil
 	}))

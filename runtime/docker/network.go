@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -28,6 +29,7 @@ const optionName = "com.docker.network.bridge.name"
 // it would make each start a third slower.
 type network struct {
 	name  string
+	mtu   int // 0: that of the host's default route
 	conn  *connection
 	calls *calls
 	guard func(context.Context, runtime.Bridge)
@@ -38,7 +40,7 @@ type network struct {
 }
 
 func newNetwork(c Config, conn *connection, calls *calls, log *slog.Logger) *network {
-	return &network{name: c.Network, conn: conn, calls: calls, guard: c.Guard, log: log, creating: make(chan struct{}, 1)}
+	return &network{name: c.Network, mtu: c.MTU, conn: conn, calls: calls, guard: c.Guard, log: log, creating: make(chan struct{}, 1)}
 }
 
 // ensure creates the network unless it is known to exist.
@@ -99,10 +101,14 @@ func (n *network) create(ctx context.Context) error {
 // creates two networks with the same interface, so the interface's name is derived
 // from the network's.
 func (n *network) request(ctx context.Context) error {
+	options := map[string]string{optionICC: "false", optionName: interfaceName(n.name)}
+	if mtu := cmp.Or(n.mtu, n.hostMTU()); mtu != bridgeMTU {
+		options[optionMTU] = strconv.Itoa(mtu)
+	}
 	return n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) error {
 		_, err := n.conn.client().NetworkCreate(ctx, n.name, dockernetwork.CreateOptions{
 			Driver:  "bridge",
-			Options: map[string]string{optionICC: "false", optionName: interfaceName(n.name)},
+			Options: options,
 			Labels:  map[string]string{labelPrefix + "network": "true"},
 		})
 		return err
@@ -117,10 +123,27 @@ func interfaceName(network string) string {
 
 func (n *network) check(ctx context.Context) error {
 	seen, err := n.inspect(ctx)
-	if err == nil && seen.Options[optionICC] != "false" {
+	if err != nil {
+		return err
+	}
+	if seen.Options[optionICC] != "false" {
 		n.log.Warn("containers on this network can reach each other: remove it, and berth creates it anew without inter-container traffic", "network", n.name)
 	}
-	return err
+	n.checkMTU(seen)
+	return nil
+}
+
+// checkMTU reports a network with another MTU than the configured one, or with a larger one than the host's
+// route, whose packets are lost where routers do not report it.
+func (n *network) checkMTU(seen dockernetwork.Inspect) {
+	mtu, err := strconv.Atoi(seen.Options[optionMTU])
+	if err != nil {
+		mtu = bridgeMTU
+	}
+	if want := cmp.Or(n.mtu, n.hostMTU()); seen.Driver == "bridge" && (mtu > want || n.mtu > 0 && mtu != want) {
+		n.log.Warn("the network of the containers has another MTU: remove it while no container runs, and berth creates it anew with the right one",
+			"network", n.name, "mtu", mtu, "right", want)
+	}
 }
 
 func (n *network) inspect(ctx context.Context) (seen dockernetwork.Inspect, err error) {

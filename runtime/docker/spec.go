@@ -3,6 +3,7 @@ package docker
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,16 +14,29 @@ import (
 	"github.com/docker/go-connections/nat"
 
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // capabilities are those that root has inside a container. Images of game servers
 // and their install scripts unpack archives as root, give files to another user
 // and switch to that user (CHOWN, DAC_OVERRIDE, FOWNER, SETUID, SETGID: apt, su,
 // gosu), signal processes of that user (KILL), and listen below port 1024
-// (NET_BIND_SERVICE). Docker's default list has more: NET_RAW (spoofing on the
-// bridge), MKNOD (devices), SYS_CHROOT, SETPCAP, SETFCAP and AUDIT_WRITE (no
-// server needs them), FSETID (set-id bits have no effect here anyway).
-var capabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+// (NET_BIND_SERVICE). An installer has those of package managers too: they run
+// scripts in their root (SYS_CHROOT: apk), unpack set-id files and files with
+// capabilities (FSETID, SETFCAP), and create users (AUDIT_WRITE). No server needs
+// those, and set-id bits have no effect in one. Docker's default list has more:
+// NET_RAW (spoofing on the bridge), MKNOD (devices) and SETPCAP.
+var (
+	capabilities          = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+	installerCapabilities = append(slices.Clone(capabilities), "AUDIT_WRITE", "FSETID", "SETFCAP", "SYS_CHROOT")
+)
+
+func capabilitiesOf(r runtime.Role) []string {
+	if r == runtime.Install {
+		return installerCapabilities
+	}
+	return capabilities
+}
 
 // ulimits returns the ulimits of every container. Without them a container has
 // the engine's limits, which may be unlimited: programs that close or count all
@@ -37,8 +51,8 @@ func ulimits(c Config) []*container.Ulimit {
 	return list
 }
 
-// build returns Docker's configuration of a container. It alone decides what a
-// container may do, in the same way for both roles. It is a pure function.
+// build returns Docker's configuration of a container whose Command is complete. It alone
+// decides what a container may do, in the same way for all of a role. It is a pure function.
 func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) {
 	exposed, bindings := publish(s.Ports)
 	// Docker's DNS resolves Hostname for all containers of the network, and does so
@@ -48,8 +62,8 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		Hostname:     hostname,
 		Domainname:   domain,
 		Image:        s.Image,
-		Entrypoint:   s.Command, // replaces the image's entrypoint and command; nil keeps both
-		Env:          variables(s),
+		Entrypoint:   keeper.Command(s, ""), // replaces the image's entrypoint and command
+		Env:          s.Env,
 		User:         s.User,
 		WorkingDir:   s.Workdir,
 		Tty:          s.TTY,
@@ -61,13 +75,13 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		// An image's own check would run outside of the limits of the container's processes.
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 	}
-	init := true // reaps zombies, and gives servers the default action of signals
+	init := false // the keeper does what the engine's init would, and more
 	host := &container.HostConfig{
 		NetworkMode:   container.NetworkMode(c.Network),
 		PortBindings:  bindings,
-		Mounts:        binds(s.Mounts),
+		Mounts:        binds(append(slices.Clone(s.Mounts), keeperOf(c))),
 		CapDrop:       []string{"ALL"},
-		CapAdd:        capabilities,
+		CapAdd:        capabilitiesOf(s.Name.Role),
 		SecurityOpt:   securityOptions(c),
 		Privileged:    false,
 		IpcMode:       container.IPCModePrivate,
@@ -80,12 +94,9 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		}},
 		Resources: resources(s.Live),
 	}
-	if s.TTY {
-		host.ConsoleSize = [2]uint{rows, columns} // older engines than Docker 23 ignore it: see Start
-	}
 	host.NanoCPUs = atMost(host.NanoCPUs, c.cpus)
 	if host.PidsLimit == nil {
-		host.PidsLimit = &c.PidsLimit
+		host.PidsLimit = pidsLimit(c.PidsLimit)
 	}
 	host.BlkioWeight, host.Ulimits, host.ShmSize = s.IOWeight, ulimits(c), s.ShmSize
 	if s.ReadOnlyRoot {
@@ -94,20 +105,9 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 	return config, host
 }
 
-// variables returns the environment of a container. The engine's init reads the one that
-// is added here.
-func variables(s runtime.Spec) []string {
-	if s.SignalGroup {
-		return append(slices.Clone(s.Env), "TINI_KILL_PROCESS_GROUP=1")
-	}
-	return s.Env
+func keeperOf(c Config) runtime.Mount {
+	return runtime.Mount{Source: filepath.Join(c.Volumes, c.keeper), Target: keeper.Dir, ReadOnly: true}
 }
-
-// The size of a terminal until a client changes it.
-const (
-	columns = 120
-	rows    = 40
-)
 
 // securityOptions returns the options that confine the processes of a container.
 func securityOptions(c Config) []string {
@@ -158,9 +158,15 @@ func resources(l runtime.Live) container.Resources {
 		r.OomKillDisable = &l.NoOOMKill
 	}
 	if l.Pids > 0 {
-		r.PidsLimit = &l.Pids
+		r.PidsLimit = pidsLimit(l.Pids)
 	}
 	return r
+}
+
+// pidsLimit returns the engine's limit for a container that may have so many processes and threads of its own.
+func pidsLimit(own int64) *int64 {
+	all := min(own, math.MaxInt64-keeper.Pids) + keeper.Pids
+	return &all
 }
 
 // atMost returns a limit in billionths of a processor, or that of all processors of the

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,7 +33,9 @@ func stubOf(t *testing.T, answer http.HandlerFunc) *Engine {
 		defer close(done)
 		_ = server.Serve(l)
 	}()
-	e, err := New(Config{Host: "unix://" + socket, StoreID: "s", StallLimit: time.Hour}, nil, slog.New(slog.DiscardHandler))
+	c := Config{Host: "unix://" + socket, StoreID: "s", StallLimit: time.Hour, Keeper: filepath.Join(t.TempDir(), "keeper"), Volumes: t.TempDir()}
+	require.NoError(t, os.WriteFile(c.Keeper, nil, 0o755))
+	e, err := New(c, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		cancel()

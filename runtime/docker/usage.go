@@ -93,7 +93,7 @@ func (e *Engine) Writable(ctx context.Context, n runtime.Name) (runtime.Writable
 	if err != nil {
 		return runtime.Writable{}, err
 	}
-	w := runtime.Writable{ContainerID: c.ID}
+	w := runtime.Writable{Name: n, ContainerID: c.ID}
 	for _, path := range []string{c.HostsPath, c.HostnamePath, c.ResolvConfPath} {
 		if path != "" {
 			w.Files = append(w.Files, path)
@@ -106,7 +106,7 @@ func (e *Engine) Writable(ctx context.Context, n runtime.Name) (runtime.Writable
 	}
 	if upper := c.GraphDriver.Data["UpperDir"]; upper != "" {
 		if _, err := os.Stat(upper); err == nil {
-			w.Dirs = append(w.Dirs, upper)
+			w.Dirs, w.Local = append(w.Dirs, upper), c.State != nil && c.State.Running // before, the engine has not named all files
 			return w, nil
 		}
 	}

@@ -33,6 +33,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 		cancel()
 		return err
 	}
+	e.shared.Store(false)
 	e.host.Store(nil) // it may be another engine, or have other processors
 	// The engine answers slightly before it subscribes to its events; Since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)

@@ -30,10 +30,27 @@ func TestWritable(t *testing.T) {
 			size += sizeOf(t, file)
 		}
 		return size >= 3<<20
-	}, 20*time.Second, 50*time.Millisecond, "%d bytes were found", size)
+	}, time.Minute, 50*time.Millisecond, "%d bytes were found", size)
 	size, err := r.size(t.Context(), s.Name, id)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, size, int64(2<<20))
+}
+
+// TestPlacesOfAStart: the engine names /etc/hosts and its like at the start, so the places of a container that was
+// only created are asked for again.
+func TestPlacesOfAStart(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("starts", "sleep 1000")
+	_, err := r.Create(t.Context(), s)
+	require.NoError(t, err)
+	w, err := r.Writable(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.False(t, w.Local)
+	require.NoError(t, r.Start(t.Context(), s.Name))
+	w, err = r.Writable(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.Equal(t, len(w.Dirs) > 0, w.Local)
+	require.Len(t, w.Files, 3)
 }
 
 func sizeOf(t *testing.T, path string) int64 {

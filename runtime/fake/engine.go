@@ -41,11 +41,13 @@ type core struct {
 	oomKills   bool                    // processes are killed whatever a spec says
 	pushed     map[string]int          // how often the tag of an image was moved in its registry
 	pulls      map[string]pull         // behaviour of pulls; a missing entry succeeds
+	otherArch  string                  // see World.Foreign
 	ports      map[runtime.Port]bool   // taken by processes
 	missing    map[string]bool         // mount sources that do not exist
 	bad        map[string]bool         // programs that cannot be run
 	watchers   map[*watcher]bool
 	ops        []Op
+	reads      map[string]int // calls of methods that change nothing
 	failing    Fault
 	losing     Fault
 	down       error
@@ -92,6 +94,7 @@ func New(now func() time.Time) *Engine {
 		missing:    map[string]bool{},
 		bad:        map[string]bool{},
 		watchers:   map[*watcher]bool{},
+		reads:      map[string]int{},
 	}
 	return &Engine{Outside: &World{c}, core: c}
 }
@@ -122,11 +125,12 @@ func describe(n runtime.Name) string {
 const reads = " instance inspect list hasimage logs stats watch probe account "
 
 func (c *core) record(op string, n runtime.Name) {
-	if strings.Contains(reads, " "+op+" ") {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if strings.Contains(reads, " "+op+" ") {
+		c.reads[op]++
+		return
+	}
 	c.ops = append(c.ops, Op{op, n})
 }
 
@@ -166,7 +170,7 @@ func (e *Engine) List(ctx context.Context) (found []runtime.Found, err error) {
 func (c *core) list() []runtime.Found {
 	found := make([]runtime.Found, 0, len(c.containers))
 	for n, b := range c.containers {
-		one := runtime.Found{Name: n, ContainerID: b.state.ContainerID}
+		one := runtime.Found{Name: n, State: b.state}
 		for _, m := range b.spec.Mounts {
 			one.Mounts = append(one.Mounts, m.Source)
 		}

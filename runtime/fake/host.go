@@ -16,16 +16,15 @@ func (w *World) Host() Host { return Host{w} }
 
 // Shutdown begins the shutdown of the engine: it accepts no new connections, so
 // Instance fails. The test then stops the containers with World.Exit, while
-// watches continue. If answers is true, the engine answers calls over open
-// connections, as Docker 20.10 does. Down ends the engine, and Boot starts the
-// next one.
-func (h Host) Shutdown(answers bool) {
-	h.set(func() {
-		h.w.core.closing = runtime.ErrUnavailable
-		if !answers {
-			h.w.core.down = runtime.ErrUnavailable
-		}
-	})
+// watches continue. The engine answers calls over open connections, as Docker 20.10
+// does. Down ends the engine, and Boot starts the next one.
+func (h Host) Shutdown() {
+	h.set(func() { h.w.core.closing = runtime.ErrUnavailable })
+}
+
+// ShutdownSilently is Shutdown of an engine that answers no calls from then on.
+func (h Host) ShutdownSilently() {
+	h.set(func() { h.w.core.closing, h.w.core.down = runtime.ErrUnavailable, runtime.ErrUnavailable })
 }
 
 // Boot starts an engine after Shutdown and Down, as another instance.
@@ -78,6 +77,11 @@ func (h Host) set(change func()) {
 	h.w.core.mu.Lock()
 	defer h.w.core.mu.Unlock()
 	change()
+}
+
+// Gateway returns the address of the host as containers see it.
+func (e *Engine) Gateway(ctx context.Context) (string, error) {
+	return "172.18.0.1", e.core.before(ctx, "gateway", runtime.Name{})
 }
 
 // Instance returns the id of the running engine; see Host.Shutdown. It is an

@@ -26,6 +26,15 @@ func (e *Engine) ImageID(ctx context.Context, ref string) (id string, err error)
 	return id, nil
 }
 
+// Foreign returns what World.Foreign has set.
+func (e *Engine) Foreign(ctx context.Context, imageID string) (text string, err error) {
+	err = e.do(ctx, "foreign", runtime.Name{ID: imageID}, func() error {
+		text = e.core.otherArch
+		return nil
+	})
+	return text, err
+}
+
 // Pull pulls an image.
 func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
 	n := runtime.Name{ID: ref}

@@ -45,7 +45,8 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	c.names[id] = s.Name
 	c.containers[s.Name] = &container{
 		spec: s,
-		state: runtime.State{ContainerID: id, ImageID: c.images[s.Image], SpecHash: s.SpecHash, Revision: s.Revision, Live: rounded(s.Live), TTY: s.TTY,
+		state: runtime.State{ContainerID: id, ImageID: c.images[s.Image], SpecHash: s.SpecHash, Revision: s.Revision,
+			Live: rounded(s.Live), TTY: s.TTY,
 			StopSignal: s.StopSignal, StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
 		changed: make(chan struct{}),
 	}
@@ -171,6 +172,9 @@ func (c *core) end(n runtime.Name, code int) {
 		return
 	}
 	b.state.Running, b.state.Paused, b.lost = false, false, false
+	if b.state.Leaving {
+		b.state.Leaving, b.state.Interrupted = false, true
+	}
 	b.state.ExitCode, b.state.FinishedAt = code, c.tick()
 	c.change(n)
 }

@@ -34,6 +34,13 @@ func (w *World) OOMInside(n runtime.Name) {
 	}
 }
 
+// Foreign makes each image one of another machine, whose platforms text has.
+func (w *World) Foreign(text string) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.otherArch = text
+}
+
 // Vanish removes a container from outside, running or not.
 func (w *World) Vanish(n runtime.Name) {
 	w.core.mu.Lock()
@@ -75,6 +82,13 @@ func (w *World) ReleaseStart(n runtime.Name) {
 	}
 }
 
+// Place puts a container on a machine of a cluster.
+func (w *World) Place(n runtime.Name, machine string) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.containers[n].state.Machine = machine
+}
+
 // Lose cuts the machine of a container off: calls return runtime.ErrLost, and the run
 // goes on.
 func (w *World) Lose(n runtime.Name) { w.lose(n, true) }
@@ -99,6 +113,16 @@ func (w *World) Interrupt(n runtime.Name) {
 		b.state.Interrupted, b.state.Starting = b.state.Running, false
 		w.core.end(n, 137)
 		b.lost = false
+		w.core.change(n)
+	}
+}
+
+// Evict begins to end the run of a container, as the drain of its machine does: it has its stop timeout to exit.
+func (w *World) Evict(n runtime.Name) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok && b.state.Running {
+		b.state.Leaving = true
 		w.core.change(n)
 	}
 }
@@ -130,6 +154,42 @@ func (w *World) Deafen(n runtime.Name) {
 	if b, ok := w.core.containers[n]; ok {
 		b.ignoresSignals = true
 	}
+}
+
+// Relabel changes the hash of the spec that a container carries.
+func (w *World) Relabel(n runtime.Name, hash string) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
+		b.state.SpecHash = hash
+		w.core.change(n)
+	}
+}
+
+// Recreate replaces a container that does not run by one of the same spec.
+func (w *World) Recreate(n runtime.Name) error {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	s := w.core.containers[n].spec
+	w.core.forget(n)
+	_, err := w.core.create(s)
+	return err
+}
+
+// MuteWatch makes every Watch lose what happens from now on, until a new one subscribes.
+func (w *World) MuteWatch() {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	for s := range w.core.watchers {
+		delete(w.core.watchers, s)
+	}
+}
+
+// Reads returns how often a method that changes nothing was called, by its name in lower case.
+func (w *World) Reads(op string) int {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	return w.core.reads[op]
 }
 
 // Say appends lines to the output of n; text is split at line ends. Lines have

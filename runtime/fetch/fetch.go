@@ -44,25 +44,32 @@ type Client struct {
 	stall time.Duration
 }
 
-// New returns a Client that connects to addresses for which allowed returns true at
-// that time.
-func New(allowed func(netip.Addr) bool) *Client {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+// Dialer returns a dialer that connects to addresses for which allowed returns true at that time; to others it
+// returns refused.
+func Dialer(allowed func(netip.Addr) bool, refused error) *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !allowed(to.Addr()) {
-			return ErrAddress
+			return refused
 		}
 		return nil
 	}}
+}
+
+// New returns a Client that connects to addresses for which allowed returns true at
+// that time.
+func New(allowed func(netip.Addr) bool) *Client {
+	dialer := Dialer(allowed, ErrAddress)
 	transport := &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: headerTimeout,
 		MaxResponseHeaderBytes: headerBytes, DisableCompression: true, DisableKeepAlives: true, ForceAttemptHTTP2: false}
-	return &Client{stall: stallTimeout, http: &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects || r.URL.Scheme != "http" && r.URL.Scheme != "https" {
-			return errRedirect
-		}
-		r.Header.Del("Referer")
-		return nil
-	}}}
+	return &Client{stall: stallTimeout, http: &http.Client{Transport: transport,
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects || r.URL.Scheme != "http" && r.URL.Scheme != "https" {
+				return errRedirect
+			}
+			r.Header.Del("Referer")
+			return nil
+		}}}
 }
 
 // Get downloads a URL and calls write with its content. It calls progress with the bytes

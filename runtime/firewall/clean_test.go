@@ -17,9 +17,9 @@ func TestRemove(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	install := func(id string) {
 		for _, f := range families {
-			_, err := host.sync(newIPTables(id, log), f.v6, []runtime.PortRule{allow("tcp", f.any, 80, 80)})
+			_, err := host.sync(newIPTables(id, log), f.family, []runtime.PortRule{allow("tcp", f.any, 80, 80)})
 			require.NoError(t, err)
-			_, err = host.block(NewEgress(id, nil, nil, log), f.v6, runtime.Bridge{Interface: "br-x", Gateways: []netip.Addr{netip.MustParseAddr("172.18.0.1")}})
+			_, err = host.block(NewEgress(id, nil, nil, log), f.family, runtime.Bridge{Interface: "br-x", Gateways: []netip.Addr{netip.MustParseAddr("172.18.0.1")}})
 			require.NoError(t, err)
 		}
 	}

@@ -32,25 +32,25 @@ func NewEgress(storeID string, ports []int, providers []netip.Prefix, log *slog.
 // Block puts the rules for a bridge in force, or removes them if the bridge has no
 // interface. changed reports whether the host's rules changed. Without privileges or
 // tools the error is an *Unavailable.
-func (e *Egress) Block(ctx context.Context, v6 bool, b runtime.Bridge) (changed bool, err error) {
+func (e *Egress) Block(ctx context.Context, f runtime.Family, b runtime.Bridge) (changed bool, err error) {
 	var rules []string
 	if b.Interface != "" {
-		rules = e.rules(v6, b)
+		rules = e.rules(f, b)
 	}
-	return e.apply(ctx, v6, rules, "INPUT", "FORWARD")
+	return e.apply(ctx, f, rules, "INPUT", "FORWARD")
 }
 
 // rules returns the rules of the chain as iptables-save prints them.
-func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
+func (e *Egress) rules(f runtime.Family, b runtime.Bridge) (lines []string) {
 	reject := " -j REJECT --reject-with icmp-port-unreachable"
-	if v6 {
+	if f == runtime.IPv6 {
 		reject = " -j REJECT --reject-with icmp6-port-unreachable"
 	}
 	in := "-i " + b.Interface
 	add := func(match, verdict string) { lines = append(lines, match+e.tag()+verdict) }
 	add(in+" -m conntrack --ctstate RELATED,ESTABLISHED", " -j RETURN")
 	for _, network := range e.providers {
-		if network.Addr().Is6() != v6 {
+		if !f.Has(network.Addr()) {
 			continue
 		}
 		to := network.String()
@@ -59,7 +59,7 @@ func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
 		add("-d "+to+" "+in, reject)
 	}
 	for _, gateway := range b.Gateways {
-		if gateway.Is6() == v6 {
+		if f.Has(gateway) {
 			add(fmt.Sprintf("-d %s/%d %s", gateway, gateway.BitLen(), in), reject)
 		}
 	}

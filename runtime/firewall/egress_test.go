@@ -68,11 +68,11 @@ func TestEgressFilter(t *testing.T) {
 		require.True(t, open("169.254.169.254:80"))
 		require.True(t, open("100.100.100.200:80"))
 		e := newEgress(t, 8070)
-		for _, v6 := range []bool{false, true} {
-			changed, err := host.block(e, v6, b)
+		for _, f := range runtime.Families() {
+			changed, err := host.block(e, f, b)
 			require.NoError(t, err)
 			require.True(t, changed)
-			changed, err = host.block(e, v6, b)
+			changed, err = host.block(e, f, b)
 			require.NoError(t, err)
 			require.False(t, changed, "nothing is left to do")
 		}
@@ -87,10 +87,10 @@ func TestEgressFilter(t *testing.T) {
 		require.True(t, reach(t, container, "udp", "169.254.169.254:53"))
 		require.True(t, reach(t, host, "tcp", "10.99.0.2:25565"), "the host reaches the container")
 
-		changed, err := host.block(e, false, runtime.Bridge{})
+		changed, err := host.block(e, runtime.IPv4, runtime.Bridge{})
 		require.NoError(t, err)
 		require.True(t, changed)
-		_, err = host.block(e, true, runtime.Bridge{})
+		_, err = host.block(e, runtime.IPv6, runtime.Bridge{})
 		require.NoError(t, err)
 		require.True(t, open("10.99.0.1:8070"), "switched off")
 		require.Equal(t, before, host.sh(t, "iptables -S"))
@@ -105,7 +105,7 @@ func TestEgressRulesAreRepaired(t *testing.T) {
 		e := newEgress(t, 8070, 2022)
 		e.command = variant(t, kind).command
 		b := runtime.Bridge{Interface: "br-0123456789ab", Gateways: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
-		_, err := host.block(e, false, b)
+		_, err := host.block(e, runtime.IPv4, b)
 		require.NoError(t, err)
 		good := host.sh(t, tool+"-save -t filter | grep -v '^#'")
 		for _, drift := range []string{
@@ -113,12 +113,12 @@ func TestEgressRulesAreRepaired(t *testing.T) {
 			"TOOL -I CHAIN -j ACCEPT", "TOOL -A INPUT -j CHAIN", "TOOL -I FORWARD -j CHAIN",
 		} {
 			host.sh(t, strings.NewReplacer("TOOL", tool, "CHAIN", e.chain).Replace(drift))
-			changed, err := host.block(e, false, b)
+			changed, err := host.block(e, runtime.IPv4, b)
 			require.NoError(t, err, drift)
 			require.True(t, changed, drift)
 			require.Equal(t, good, host.sh(t, tool+"-save -t filter | grep -v '^#'"), drift)
 		}
-		changed, err := host.block(e, false, runtime.Bridge{Interface: "br-another"})
+		changed, err := host.block(e, runtime.IPv4, runtime.Bridge{Interface: "br-another"})
 		require.NoError(t, err)
 		require.True(t, changed, "the network was created again")
 	}

@@ -12,12 +12,11 @@ import (
 
 // Backend keeps rules in force.
 type Backend interface {
-	// Sync makes want the complete set of this backend's rules of one family: IPv6 if
-	// v6 is true, else IPv4. The addresses in want must be of that family, and the
-	// ranges sorted and disjoint. changed reports whether the host's rules changed.
+	// Sync makes want the complete set of this backend's rules of one family. The
+	// addresses in want must be of that family, and the ranges sorted and disjoint. changed reports whether the host's rules changed.
 	// Without privileges or tools the error is an *Unavailable; a retry may fix any
 	// other error.
-	Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (changed bool, err error)
+	Sync(ctx context.Context, f runtime.Family, want []runtime.PortRule) (changed bool, err error)
 }
 
 // Unavailable reports why rules cannot be kept in force on this host.
@@ -66,13 +65,13 @@ func New(name, storeID string, log *slog.Logger) (Backend, error) {
 // any. Its daemon must not run: it would add them again.
 func Remove(ctx context.Context, storeID string, log *slog.Logger) (changed bool, err error) {
 	tables, egress := newIPTables(storeID, log), NewEgress(storeID, nil, nil, log)
-	for _, v6 := range []bool{false, true} {
-		ports, failed := tables.Sync(ctx, v6, nil)
-		blocked, alsoFailed := egress.Block(ctx, v6, runtime.Bridge{})
+	for _, f := range runtime.Families() {
+		ports, failed := tables.Sync(ctx, f, nil)
+		blocked, alsoFailed := egress.Block(ctx, f, runtime.Bridge{})
 		changed = changed || ports || blocked
 		failed = errors.Join(failed, alsoFailed)
 		var unavailable *Unavailable
-		if v6 && errors.As(failed, &unavailable) { // a host without IPv6 has no rules of it
+		if f == runtime.IPv6 && errors.As(failed, &unavailable) { // a host without IPv6 has no rules of it
 			continue
 		}
 		err = errors.Join(err, failed)
@@ -96,4 +95,10 @@ func Probe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(version), nil
+}
+
+// HasChain reports whether a table of iptables has a chain.
+func HasChain(ctx context.Context, table, chain string) (bool, error) {
+	saved, err := run(ctx, "iptables-save", "", "-t", table)
+	return strings.Contains(saved, "\n:"+chain+" "), err
 }

@@ -35,10 +35,10 @@ func allow(protocol, ip string, first, last int) berthruntime.PortRule {
 // families are the addresses of the host that pair creates.
 var families = []struct {
 	name, tool, ip, any, host string
-	v6                        bool
+	family                    berthruntime.Family
 }{
-	{name: "v4", tool: "iptables", ip: "10.99.0.1", any: "0.0.0.0", host: "10.99.0.1"},
-	{name: "v6", tool: "ip6tables", ip: "fd99::1", any: "::", host: "[fd99::1]", v6: true},
+	{name: "v4", tool: "iptables", ip: "10.99.0.1", any: "0.0.0.0", host: "10.99.0.1", family: berthruntime.IPv4},
+	{name: "v6", tool: "ip6tables", ip: "fd99::1", any: "::", host: "[fd99::1]", family: berthruntime.IPv6},
 }
 
 func TestPacketsFollowRules(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPacketsFollowRules(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
 			sync := func(want ...berthruntime.PortRule) bool {
-				changed, err := host.sync(b, f.v6, want)
+				changed, err := host.sync(b, f.family, want)
 				require.NoError(t, err)
 				return changed
 			}
@@ -99,7 +99,7 @@ func TestPacketsFollowRules(t *testing.T) {
 func TestRuleMatchesItsAddress(t *testing.T) {
 	host, client := pair(t)
 	serve(t, host, "7001")
-	_, err := host.sync(backend(t, "auto"), false, []berthruntime.PortRule{allow("tcp", "10.99.0.3", 7001, 7001)})
+	_, err := host.sync(backend(t, "auto"), berthruntime.IPv4, []berthruntime.PortRule{allow("tcp", "10.99.0.3", 7001, 7001)})
 	require.NoError(t, err)
 	reached := false
 	for range 5 {
@@ -148,7 +148,7 @@ func TestDriftIsRepaired(t *testing.T) {
 			TOOL -A OTHER -p tcp --dport 7 -j DROP`, "TOOL", tool))
 		others := host.sh(t, tool+"-save -t filter | grep -v '^#'")
 		b := variant(t, kind)
-		_, err := host.sync(b, false, want)
+		_, err := host.sync(b, berthruntime.IPv4, want)
 		require.NoError(t, err)
 		good := host.sh(t, tool+"-save -t filter | grep -v '^#'")
 		for _, drift := range drifts {
@@ -156,15 +156,15 @@ func TestDriftIsRepaired(t *testing.T) {
 			if strings.Contains(drift, " -F;") || strings.HasSuffix(drift, "-F INPUT") {
 				host.sh(t, tool+"-restore <<EOF\n"+good+"EOF\n"+tool+" -F "+b.chain) // restore the rules of others
 			}
-			changed, err := host.sync(b, false, want)
+			changed, err := host.sync(b, berthruntime.IPv4, want)
 			require.NoError(t, err, drift)
 			require.True(t, changed, drift)
 			require.Equal(t, good, host.sh(t, tool+"-save -t filter | grep -v '^#'"), drift)
-			changed, err = host.sync(b, false, want)
+			changed, err = host.sync(b, berthruntime.IPv4, want)
 			require.NoError(t, err)
 			require.False(t, changed, "%s: repaired for good", drift)
 		}
-		_, err = host.sync(b, false, nil)
+		_, err = host.sync(b, berthruntime.IPv4, nil)
 		require.NoError(t, err)
 		require.Equal(t, others, host.sh(t, tool+"-save -t filter | grep -v '^#'"))
 	}
@@ -184,11 +184,11 @@ func TestSyncWholePool(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		changed, err := host.sync(b, false, want)
+		changed, err := host.sync(b, berthruntime.IPv4, want)
 		require.NoError(t, err)
 		require.True(t, changed)
 		wrote := time.Since(began)
-		changed, err = host.sync(b, false, want)
+		changed, err = host.sync(b, berthruntime.IPv4, want)
 		require.NoError(t, err)
 		require.False(t, changed)
 		t.Logf("%s: written in %v, compared in %v", name, wrote, time.Since(began)-wrote)
@@ -199,10 +199,10 @@ func TestSyncWholePool(t *testing.T) {
 func TestFailedSyncChangesNothing(t *testing.T) {
 	host := newSpace(t)
 	b := backend(t, "iptables")
-	_, err := host.sync(b, false, []berthruntime.PortRule{allow("tcp", "0.0.0.0", 80, 80)})
+	_, err := host.sync(b, berthruntime.IPv4, []berthruntime.PortRule{allow("tcp", "0.0.0.0", 80, 80)})
 	require.NoError(t, err)
 	before := host.berthLines(t, "iptables")
-	changed, err := host.sync(b, false, []berthruntime.PortRule{allow("tcp", "0.0.0.0", 81, 81), allow("nonsense", "0.0.0.0", 80, 80)})
+	changed, err := host.sync(b, berthruntime.IPv4, []berthruntime.PortRule{allow("tcp", "0.0.0.0", 81, 81), allow("nonsense", "0.0.0.0", 80, 80)})
 	require.Error(t, err)
 	require.False(t, changed)
 	var unavailable *Unavailable
@@ -221,7 +221,7 @@ func TestSyncUnprivileged(t *testing.T) {
 			return nil
 		}))
 		for _, f := range families {
-			_, err := host.sync(backend(t, name), f.v6, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
+			_, err := host.sync(backend(t, name), f.family, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
 			var unavailable *Unavailable
 			require.ErrorAs(t, err, &unavailable)
 			require.Equal(t, "unavailable", unavailable.State())
@@ -233,7 +233,7 @@ func TestSyncUnprivileged(t *testing.T) {
 
 func TestSyncWithoutTools(t *testing.T) {
 	b := variant(t, "-none")
-	_, err := b.Sync(t.Context(), true, nil)
+	_, err := b.Sync(t.Context(), berthruntime.IPv6, nil)
 	var unavailable *Unavailable
 	require.ErrorAs(t, err, &unavailable)
 	require.Equal(t, "ip6tables-none-save is not installed", unavailable.Reason)
@@ -242,12 +242,12 @@ func TestSyncWithoutTools(t *testing.T) {
 func TestNoneRemovesLeftovers(t *testing.T) {
 	host := newSpace(t)
 	for _, f := range families {
-		_, err := host.sync(backend(t, "iptables"), f.v6, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
+		_, err := host.sync(backend(t, "iptables"), f.family, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
 		require.NoError(t, err)
 	}
 	b := backend(t, "none")
 	for _, f := range families {
-		changed, err := host.sync(b, f.v6, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
+		changed, err := host.sync(b, f.family, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
 		var unavailable *Unavailable
 		require.ErrorAs(t, err, &unavailable)
 		require.Equal(t, "disabled", unavailable.State())

@@ -50,51 +50,51 @@ func newIPTables(storeID string, log *slog.Logger) *iptables {
 }
 
 // Sync reads the filter table and changes it in one step if it differs from want.
-func (t *iptables) Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (bool, error) {
+func (t *iptables) Sync(ctx context.Context, f runtime.Family, want []runtime.PortRule) (bool, error) {
 	if t.off { // rules of an earlier configuration are removed
-		if _, err := t.apply(ctx, v6, nil, "INPUT"); err != nil {
+		if _, err := t.apply(ctx, f, nil, "INPUT"); err != nil {
 			t.log.Debug("could not check for firewall rules of an earlier configuration", "err", err)
 		}
 		return false, &Unavailable{Reason: "firewall.backend is none", off: true}
 	}
-	return t.apply(ctx, v6, t.accepting(want), "INPUT")
+	return t.apply(ctx, f, t.accepting(want), "INPUT")
 }
 
 // apply makes rules the rules of the chain, and lets the chains from jump to it; without
 // rules it removes the chain. It does so in one step, and not if nothing has to change.
-func (t *iptables) apply(ctx context.Context, v6 bool, rules []string, from ...string) (changed bool, err error) {
-	saved, err := t.save(ctx, v6)
+func (t *iptables) apply(ctx context.Context, f runtime.Family, rules []string, from ...string) (changed bool, err error) {
+	saved, err := t.save(ctx, f)
 	if err != nil {
 		return false, err
 	}
 	have := t.parse(saved)
-	t.report(tool(v6), have.others)
+	t.report(tool(f), have.others)
 	script := t.script(have, rules, from)
 	if script == "" {
 		return false, nil
 	}
-	_, err = t.command(ctx, tool(v6)+"-restore", script, "--noflush", "--wait", "5")
+	_, err = t.command(ctx, tool(f)+"-restore", script, "--noflush", "--wait", "5")
 	if err != nil {
 		return false, t.classify(err)
 	}
 	return true, nil
 }
 
-func tool(v6 bool) string {
-	if v6 {
+func tool(f runtime.Family) string {
+	if f == runtime.IPv6 {
 		return "ip6tables"
 	}
 	return "iptables"
 }
 
 // save returns the filter table of one family as iptables-save prints it.
-func (t *iptables) save(ctx context.Context, v6 bool) (string, error) {
-	saved, err := t.command(ctx, tool(v6)+"-save", "", "-t", "filter")
+func (t *iptables) save(ctx context.Context, f runtime.Family) (string, error) {
+	saved, err := t.command(ctx, tool(f)+"-save", "", "-t", "filter")
 	if err != nil {
 		return "", t.classify(err)
 	}
 	if strings.Contains(saved, "is incompatible") { // printed with exit code 0
-		return "", &Unavailable{Reason: tool(v6) + " cannot read the filter table: another tool (iptables-nft or iptables-legacy) created it", asked: t.asked}
+		return "", &Unavailable{Reason: tool(f) + " cannot read the filter table: another tool (iptables-nft or iptables-legacy) created it", asked: t.asked}
 	}
 	return saved, nil
 }

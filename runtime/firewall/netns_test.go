@@ -65,9 +65,9 @@ func (s *space) sh(t *testing.T, script string) string {
 }
 
 // sync calls the backend's Sync in the namespace.
-func (s *space) sync(b Backend, v6 bool, want []berthruntime.PortRule) (changed bool, err error) {
+func (s *space) sync(b Backend, f berthruntime.Family, want []berthruntime.PortRule) (changed bool, err error) {
 	err = s.do(func() (err error) {
-		changed, err = b.Sync(context.Background(), v6, want)
+		changed, err = b.Sync(context.Background(), f, want)
 		return err
 	})
 	return changed, err
@@ -171,9 +171,9 @@ func (s *space) berthLines(t *testing.T, tool string) []string {
 }
 
 // block calls Egress.Block in the namespace.
-func (s *space) block(e *Egress, v6 bool, b bridge) (changed bool, err error) {
+func (s *space) block(e *Egress, f berthruntime.Family, b bridge) (changed bool, err error) {
 	err = s.do(func() (err error) {
-		changed, err = e.Block(context.Background(), v6, b)
+		changed, err = e.Block(context.Background(), f, b)
 		return err
 	})
 	return changed, err

@@ -5,60 +5,35 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	core1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"berth/runtime"
 )
 
 // The time limits of calls.
 const (
-	quick  = 10 * time.Second
-	listed = 30 * time.Second
-	ending = 40 * time.Second // a call that waits for an exit
+	quick  = 30 * time.Second // some requests in a row, see callLimit
+	listed = 60 * time.Second
+	ending = 60 * time.Second // a call that waits for an exit
 )
-
-// The client knows the kinds of core/v1 alone: a typed client set of all kinds would add 45 MB
-// to the program and 20 MiB to its memory.
-func (e *Engine) connect(kubeconfig string) error {
-	var config *rest.Config
-	var err error
-	if kubeconfig == "" {
-		config, err = rest.InClusterConfig()
-	} else {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
-	if err != nil {
-		return err
-	}
-	scheme := apiruntime.NewScheme()
-	if err := core1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	config.GroupVersion, config.APIPath, config.QPS = &core1.SchemeGroupVersion, "/api", -1 // berth bounds its calls itself
-	// JSON needs twice the processor time and memory.
-	config.ContentType, config.AcceptContentTypes = apiruntime.ContentTypeProtobuf, apiruntime.ContentTypeProtobuf+","+apiruntime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	e.rest, e.parameters = config, apiruntime.NewParameterCodec(scheme)
-	e.client, err = rest.RESTClientFor(config)
-	return err
-}
 
 // do makes calls within a time limit, and names them in their error.
 func (e *Engine) do(ctx context.Context, limit time.Duration, call, object string, work func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
-	err := classify(work(limited))
+	err := e.hold(limited)
+	if err == nil {
+		err = work(limited)
+	}
+	err = classify(err)
 	if ctx.Err() == nil { // otherwise the end says nothing about the cluster
 		e.requests.WithLabelValues(call, resultOf(err)).Observe(time.Since(began).Seconds())
 	}
@@ -102,12 +77,28 @@ func classify(err error) error {
 		class = runtime.ErrNotFound
 	case apierrors.IsConflict(err):
 		class = errChanged
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsForbidden(err):
+		class = forbidden(err.Error())
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		class = runtime.ErrInvalid
 	default:
 		class = runtime.ErrUnavailable
 	}
 	return fmt.Errorf("%w: %w", class, err)
+}
+
+// forbidden classifies the text of a refusal: there is no code. Only what is about the spec is final. A
+// quota has room again once others need less; a permission that is missing and a namespace that is being
+// deleted are the operator's to change.
+func forbidden(text string) error {
+	has := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case has("exceeded quota"):
+		return runtime.ErrNoRoom
+	case has("violates PodSecurity"), has("denied the request"), has("must specify"): // a quota that wants limits
+		return runtime.ErrInvalid
+	}
+	return runtime.ErrUnavailable
 }
 
 // resultOf returns the result of a call for the metric.
@@ -123,14 +114,14 @@ func resultOf(err error) string {
 
 func (e *Engine) namespaceUID(ctx context.Context) (string, error) {
 	var ns core1.Namespace
-	err := e.client.Get().Resource("namespaces").Name(e.cfg.Namespace).Do(ctx).Into(&ns)
+	err := e.api().Get().Resource("namespaces").Name(e.cfg.Namespace).Do(ctx).Into(&ns)
 	return string(ns.UID), err
 }
 
 // get returns a pod of this store. One of another store is not found.
 func (e *Engine) get(ctx context.Context, name string) (*core1.Pod, record, error) {
 	pod := &core1.Pod{}
-	if err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").Name(name).Do(ctx).Into(pod); err != nil {
+	if err := e.api().Get().Namespace(e.cfg.Namespace).Resource("pods").Name(name).Do(ctx).Into(pod); err != nil {
 		return nil, record{}, classify(err)
 	}
 	r, ours := e.recordOf(pod)
@@ -141,7 +132,7 @@ func (e *Engine) get(ctx context.Context, name string) (*core1.Pod, record, erro
 }
 
 func (e *Engine) post(ctx context.Context, pod *core1.Pod) error {
-	return e.client.Post().Namespace(e.cfg.Namespace).Resource("pods").Body(pod).Do(ctx).Error()
+	return e.api().Post().Namespace(e.cfg.Namespace).Resource("pods").Body(pod).Do(ctx).Error()
 }
 
 // patch changes a pod with operations of a JSON patch. It returns errChanged if the pod of that
@@ -151,7 +142,7 @@ func (e *Engine) patch(ctx context.Context, pod *core1.Pod, subresource string, 
 	if err != nil {
 		return err
 	}
-	request := e.client.Patch(types.JSONPatchType).Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name)
+	request := e.api().Patch(types.JSONPatchType).Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name)
 	if subresource != "" {
 		request = request.SubResource(subresource)
 	}
@@ -168,7 +159,7 @@ type operation struct {
 // deletePod requests the deletion of a pod.
 func (e *Engine) deletePod(ctx context.Context, pod *core1.Pod, grace int64) error {
 	options := &meta.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &meta.Preconditions{UID: &pod.UID}}
-	err := e.client.Delete().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).Body(options).Do(ctx).Error()
+	err := e.api().Delete().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).Body(options).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -181,7 +172,7 @@ func (e *Engine) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod
 	options := meta.ListOptions{FieldSelector: "metadata.name=" + pod.Name}
 	for {
 		var list core1.PodList
-		err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(&options, e.parameters).Do(ctx).Into(&list)
+		err := e.api().Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(&options, e.parameters).Do(ctx).Into(&list)
 		if err != nil {
 			return err
 		}
@@ -203,9 +194,10 @@ func (e *Engine) await(ctx context.Context, pod *core1.Pod, done func(*core1.Pod
 }
 
 // awaitEvent calls done with each version of a pod after a version, until the stream ends.
-func (e *Engine) awaitEvent(ctx context.Context, version string, options meta.ListOptions, done func(*core1.Pod) (bool, error)) (bool, error) {
+func (e *Engine) awaitEvent(ctx context.Context, version string, options meta.ListOptions,
+	done func(*core1.Pod) (bool, error)) (bool, error) {
 	options.ResourceVersion, options.Watch = version, true
-	events, err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(&options, e.parameters).Watch(ctx)
+	events, err := e.api().Get().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(&options, e.parameters).Watch(ctx)
 	if err != nil {
 		return false, err
 	}

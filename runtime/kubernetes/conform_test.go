@@ -71,7 +71,7 @@ func (c cluster) foreign(t *testing.T, n runtime.Name) (untouched func()) {
 	require.NoError(t, c.post(t.Context(), pod))
 	get := func() *core1.Pod {
 		now := &core1.Pod{}
-		request := c.client.Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name)
+		request := c.api().Get().Namespace(c.cfg.Namespace).Resource("pods").Name(pod.Name)
 		require.NoError(t, request.Do(t.Context()).Into(now))
 		return now
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	core1 "k8s.io/api/core/v1"
 
@@ -49,28 +49,49 @@ func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 		if err != nil {
 			return err
 		}
-		pod.Name += "-probe" // the container's own is taken
-		options := &meta.CreateOptions{DryRun: []string{meta.DryRunAll}}
-		return e.client.Post().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(options, e.parameters).Body(pod).Do(ctx).Error()
+		return e.requireAccepted(ctx, pod)
 	})
 }
 
-// Account returns the user and the group of a container's processes: those of its spec, or of
-// its image. The engine knows no names, and no groups of users without one.
+// requireAccepted returns the error with which the cluster would refuse to create a pod.
+func (e *Engine) requireAccepted(ctx context.Context, pod *core1.Pod) error {
+	pod = pod.DeepCopy()
+	pod.Name += "-probe" // the container's own is taken
+	options := &meta.CreateOptions{DryRun: []string{meta.DryRunAll}}
+	err := e.api().Post().Namespace(e.cfg.Namespace).Resource("pods").VersionedParams(options, e.parameters).Body(pod).Do(ctx).Error()
+	if err != nil && strings.Contains(err.Error(), "does not support dry run") { // a webhook, which is asked later then
+		return nil
+	}
+	return err
+}
+
+// Account returns the user and the group of a container's processes: those of its last run, which the node has
+// reported, else those of its spec, or of its image. Before the first run the engine knows no names but root, and
+// no groups of users without one.
 func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account, err error) {
 	err = e.do(ctx, quick, "account", describe(n), func(ctx context.Context) error {
-		_, r, err := e.get(ctx, e.podName(n))
-		if err != nil {
-			return err
+		pod, r, err := e.get(ctx, e.podName(n))
+		if err == nil {
+			a = accountOf(pod, r.User)
 		}
-		user, group, _ := strings.Cut(r.User, ":")
-		if a.UID, err = strconv.Atoi(cmp.Or(user, "0")); err != nil {
-			a.UID = -1
-		}
-		a.GID, _ = strconv.Atoi(group)
-		return nil
+		return err
 	})
 	return a, err
+}
+
+func accountOf(pod *core1.Pod, user string) runtime.Account {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == serverContainer && s.User != nil && s.User.Linux != nil {
+			return runtime.Account{UID: int(s.User.Linux.UID), GID: int(s.User.Linux.GID)}
+		}
+	}
+	user, group, _ := strings.Cut(user, ":")
+	uid, err := accountNumber(cmp.Or(user, "0"))
+	if err != nil {
+		uid = -1
+	}
+	gid, _ := accountNumber(group)
+	return runtime.Account{UID: int(uid), GID: int(gid)}
 }
 
 // Connect does nothing: a pod cannot be disconnected from its network.
@@ -88,15 +109,15 @@ func (e *Engine) podOf(ctx context.Context, s runtime.Spec) (*core1.Pod, runtime
 	if !known {
 		return nil, image.auth, fmt.Errorf("%w: %s was not resolved since berth started", runtime.ErrImageNotFound, s.Image)
 	}
-	keeper, err := e.copyKeeper()
+	if err := requireMounts(sources(s.Mounts)); err != nil {
+		return nil, image.auth, err
+	}
+	folder, err := e.keeper.Folder(e.cfg.Keeper, e.storageOf(sources(s.Mounts)).dir)
 	if err != nil {
 		return nil, image.auth, err
 	}
-	pod, err := e.build(s, image, keeper)
+	pod, err := e.build(s, image, folder)
 	if err != nil {
-		return nil, image.auth, err
-	}
-	if err := requireMounts(s.Mounts); err != nil {
 		return nil, image.auth, err
 	}
 	if e.cfg.Balancer != nil {
@@ -140,37 +161,51 @@ func (e *Engine) create(ctx context.Context, s runtime.Spec, pod *core1.Pod) (id
 	case !gated(old) && !ended(old):
 		return "", fmt.Errorf("a pod of another spec has its name: %w", runtime.ErrRunning)
 	}
+	if err := e.requireAccepted(ctx, pod); err != nil {
+		return "", err
+	}
 	if err := e.drop(ctx, old); err != nil {
 		return "", err
 	}
 	return "", errChanged // the name is free
 }
 
-// drop removes a pod that has no process. The finalizers go last: a pod that others deleted with
+// drop removes a pod that has no process. The finalizer goes last: a pod that others deleted with
 // a grace period, on a node that is off, would stay for ever if its grace period became 0 without
-// them.
+// it. Finalizers of others stay, and with them the pod.
 func (e *Engine) drop(ctx context.Context, pod *core1.Pod) error {
-	if err := e.deletePod(ctx, pod, 0); err != nil || len(pod.Finalizers) == 0 {
+	if err := e.deletePod(ctx, pod, 0); err != nil || !slices.Contains(pod.Finalizers, finalizer) {
 		return err
 	}
-	err := e.patch(ctx, pod, "", operation{Op: "remove", Path: "/metadata/finalizers"})
+	body := fmt.Appendf(nil, `{"metadata": {"uid": %q, "$deleteFromPrimitiveList/finalizers": [%q]}}`, pod.UID, finalizer)
+	patch := e.api().Patch(types.StrategicMergePatchType).Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name)
+	err := classify(patch.Body(body).Do(ctx).Error())
 	if notFound(err) {
 		return nil
 	}
 	return err
 }
 
-// replace removes a pod that has no process, and creates its successor.
+// replace removes a pod that has no process, and creates its successor. The cluster must accept that
+// first: with the pod the record would go, and with it the digest of the image and the last exit.
 func (e *Engine) replace(ctx context.Context, pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) {
-	next, err := successor(pod, r, started)
+	next, err := e.successor(pod, r, started)
+	if err == nil && e.cfg.Balancer == nil {
+		err = e.bindToNode(ctx, next, portsOf(next, r))
+	}
+	if err == nil {
+		err = e.requireAccepted(ctx, next)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := e.drop(ctx, pod); err != nil {
 		return nil, err
 	}
+	limited, cancel := context.WithTimeout(ctx, quick)
+	defer cancel()
 	for {
-		err = e.client.Post().Namespace(e.cfg.Namespace).Resource("pods").Body(next).Do(ctx).Into(next)
+		err = e.api().Post().Namespace(e.cfg.Namespace).Resource("pods").Body(next).Do(ctx).Into(next)
 		if !apierrors.IsAlreadyExists(err) {
 			return next, err
 		}
@@ -178,18 +213,32 @@ func (e *Engine) replace(ctx context.Context, pod *core1.Pod, r record, started 
 		if now, _, err := e.get(ctx, pod.Name); err == nil && now.UID != pod.UID {
 			return nil, errChanged
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-limited.Done():
+			return nil, fmt.Errorf("%w: pod %s is deleted and still there: another controller has a finalizer on it; remove that finalizer", runtime.ErrUnavailable, pod.Name)
 		}
 	}
 }
 
+// portsOf returns the ports that the node of a pod publishes, with the addresses of the spec.
+func portsOf(pod *core1.Pod, r record) (ports []runtime.Port) {
+	if len(serverOf(pod).Ports) == len(r.Ports) {
+		return r.Ports
+	}
+	for _, p := range serverOf(pod).Ports {
+		ports = append(ports, runtime.Port{IP: p.HostIP, Port: int(p.HostPort), ContainerPort: int(p.ContainerPort),
+			Protocol: strings.ToLower(string(p.Protocol))})
+	}
+	return ports
+}
+
 // requireMounts returns ErrMountMissing if a directory does not exist: the kubelet would
 // create it, and the server would start without its files.
-func requireMounts(mounts []runtime.Mount) error {
-	for _, m := range mounts {
-		if _, err := os.Stat(m.Source); err != nil {
-			return fmt.Errorf("%w: %s", runtime.ErrMountMissing, m.Source)
+func requireMounts(sources []string) error {
+	for _, source := range sources {
+		if _, err := os.Stat(source); err != nil {
+			return fmt.Errorf("%w: %s", runtime.ErrMountMissing, source)
 		}
 	}
 	return nil
@@ -197,38 +246,30 @@ func requireMounts(mounts []runtime.Mount) error {
 
 // prepare does what a start of a container needs first.
 func (e *Engine) prepare(ctx context.Context, pod *core1.Pod, r record) error {
-	var mounts []runtime.Mount
-	for _, source := range r.Mounts {
-		mounts = append(mounts, runtime.Mount{Source: source})
-	}
-	if err := requireMounts(mounts); err != nil {
+	if err := requireMounts(r.Mounts); err != nil {
 		return err
+	}
+	if _, err := e.keeper.Folder(e.cfg.Keeper, e.storageOf(r.Mounts).dir); err != nil {
+		return err
+	}
+	if err := e.refreshCredentials(ctx, pod.Name, r); err != nil {
+		return err
+	}
+	if len(serverOf(pod).Ports) > 0 { // its node publishes them
+		return nil
 	}
 	return e.publish(ctx, pod.Name, r.Ports)
 }
 
-// copyKeeper copies the keeper into the claim, once, and returns its folder there. The name
-// of the folder is a hash of the program, so that pods of an older berth keep theirs.
-func (e *Engine) copyKeeper() (string, error) {
-	e.keeperLock.Lock()
-	defer e.keeperLock.Unlock()
-	if e.keeperFolder != "" {
-		return e.keeperFolder, nil
+// refreshCredentials stores the configured credentials of a container's image, unless they are those that
+// this process has stored last: passwords are changed, and those of some registries expire.
+func (e *Engine) refreshCredentials(ctx context.Context, pod string, r record) error {
+	if r.Registry == "" || e.cfg.Auth == nil {
+		return nil
 	}
-	program, err := os.ReadFile(e.cfg.Keeper)
-	if err != nil {
-		return "", fmt.Errorf("the keeper: %w", err)
+	a := e.cfg.Auth(r.Registry)
+	if last, known := e.credentials.Load(pod); a == (runtime.Auth{}) || known && last == a {
+		return nil
 	}
-	folder := filepath.Join("keeper", hash(string(program)))
-	dir := filepath.Join(e.cfg.Volumes, folder)
-	part := filepath.Join(dir, "part")
-	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(part, program, 0o755))
-	if err == nil {
-		err = os.Rename(part, filepath.Join(dir, filepath.Base(keeperPath)))
-	}
-	if err != nil {
-		return "", fmt.Errorf("copy the keeper: %w", err)
-	}
-	e.keeperFolder = folder
-	return folder, nil
+	return e.keepCredentials(ctx, pod, a)
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,30 +34,43 @@ func TestCluster(t *testing.T) {
 	c := newCluster(t)
 	open := enginetest.StartRegistryAt(t, c.host+":5000", "", "")
 	locked := enginetest.StartRegistryAt(t, c.host+":5001", "me", "secret")
+	denied, err := c.denied(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, denied, "role.yaml grants all")
 	image := push(t, open, "cluster:1")
 	private := push(t, locked, "private:1")
 	require.NoError(t, c.Pull(t.Context(), image, runtime.Auth{}, nil))
 	require.NoError(t, c.Pull(t.Context(), private, runtime.Auth{Host: locked.Addr, Username: "me", Password: "secret"}, nil))
 	for name, test := range map[string]func(*testing.T, cluster, runtime.Spec){
-		"volume":               testVolume,
-		"text is not expanded": testLiteral,
-		"command missing":      testCommandMissing,
-		"no room":              testNoRoom,
-		"address":              testAddress,
-		"drained":              testDrained,
-		"deleted":              testDeleted,
-		"load balancer":        testLoadBalancer,
-		"killed without exec":  testKilledWithoutExec,
-		"taken back":           testTakenBack,
-		"terminal":             testTerminal,
+		"volume":                 testVolume,
+		"text is not expanded":   testLiteral,
+		"command missing":        testCommandMissing,
+		"no room":                testNoRoom,
+		"address":                testAddress,
+		"address behind a NAT":   testAddressBehindANAT,
+		"drained":                testDrained,
+		"deleted":                testDeleted,
+		"stopped in a drain":     testStoppedInADrain,
+		"placed":                 testPlaced,
+		"load balancer":          testLoadBalancer,
+		"killed without exec":    testKilledWithoutExec,
+		"taken back":             testTakenBack,
+		"terminal":               testTerminal,
+		"deleted by force":       testDeletedByForce,
+		"limit without room":     testLimitWithoutRoom,
+		"drained after its exit": testDrainedAfterItsExit,
+		"quota":                  testQuota,
+		"another store":          testAnotherStore,
+		"debugged":               testDebugged,
+		"out of memory":          testOutOfMemory,
 		"private image": func(t *testing.T, c cluster, s runtime.Spec) {
 			s.Image = private
 			c.start(t, s)
 			secret := "/api/v1/namespaces/" + c.cfg.Namespace + "/secrets/" + c.podName(s.Name)
-			require.NoError(t, c.admin.client.Get().AbsPath(secret).Do(t.Context()).Error())
+			require.NoError(t, c.admin.api().Get().AbsPath(secret).Do(t.Context()).Error())
 			require.NoError(t, c.Kill(t.Context(), s.Name))
 			require.NoError(t, c.Remove(t.Context(), s.Name))
-			require.True(t, apierrors.IsNotFound(c.admin.client.Get().AbsPath(secret).Do(t.Context()).Error()), "nobody needs it")
+			require.True(t, apierrors.IsNotFound(c.admin.api().Get().AbsPath(secret).Do(t.Context()).Error()), "nobody needs it")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +79,16 @@ func TestCluster(t *testing.T) {
 			test(t, c, runtime.Spec{Name: runtime.Name{ID: id, Role: runtime.Server}, SpecHash: "1", Image: image, Command: []string{"sleep", "100000"}})
 		})
 	}
+}
+
+// testAnotherStore: pods of another store are named for the operator, and those of this one are not.
+func testAnotherStore(t *testing.T, c cluster, s runtime.Spec) {
+	c.start(t, s)
+	other := runtime.Name{ID: s.Name.ID + "-other", Role: runtime.Server}
+	c.foreign(t, other)
+	names, err := c.foreignPods(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{c.podName(other)}, names)
 }
 
 // shell returns s with a script as its command.
@@ -83,7 +107,7 @@ func (c cluster) start(t *testing.T, s runtime.Spec) {
 // begin starts a container that was created.
 func (c cluster) begin(t *testing.T, n runtime.Name) {
 	t.Helper()
-	enginetest.Until(t, time.Minute, "a start", func() bool {
+	enginetest.Until(t, 3*time.Minute, "a start", func() bool {
 		err := c.Start(t.Context(), n)
 		if errors.Is(err, runtime.ErrStarting) {
 			return false
@@ -95,7 +119,7 @@ func (c cluster) begin(t *testing.T, n runtime.Name) {
 
 func (c cluster) awaitExit(t *testing.T, n runtime.Name) (s runtime.State) {
 	t.Helper()
-	enginetest.Until(t, time.Minute, "the exit of a run", func() bool {
+	enginetest.Until(t, 3*time.Minute, "the exit of a run", func() bool {
 		var err error
 		s, err = c.Inspect(t.Context(), n)
 		require.NoError(t, err)
@@ -104,16 +128,44 @@ func (c cluster) awaitExit(t *testing.T, n runtime.Name) (s runtime.State) {
 	return s
 }
 
-func (c cluster) output(t *testing.T, n runtime.Name) (text string) {
+// output returns the lines of a run so far. A kubelet removes the log of a deleted pod as soon as the run has ended.
+func (c cluster) output(t *testing.T, n runtime.Name) string {
+	t.Helper()
+	target := c.target(t, n)
+	target.Ended = true
+	text, err := c.read(t, target)
+	require.NoError(t, err)
+	return text
+}
+
+// follow reads the lines of a run until it ends, as the console does.
+func (c cluster) follow(t *testing.T, n runtime.Name) (output func() string) {
+	t.Helper()
+	target := c.target(t, n)
+	var text string
+	var err error
+	var reading sync.WaitGroup
+	reading.Go(func() { text, err = c.read(t, target) })
+	return func() string {
+		reading.Wait()
+		require.NoError(t, err)
+		return text
+	}
+}
+
+func (c cluster) target(t *testing.T, n runtime.Name) runtime.Target {
 	t.Helper()
 	s, err := c.Inspect(t.Context(), n)
 	require.NoError(t, err)
-	target := runtime.Target{ContainerID: s.ContainerID, StartedAt: s.StartedAt, TTY: s.TTY, Ended: true}
-	require.NoError(t, c.Logs(t.Context(), target, time.Time{}, func(l runtime.Line) error {
+	return runtime.Target{ContainerID: s.ContainerID, StartedAt: s.StartedAt, TTY: s.TTY}
+}
+
+func (c cluster) read(t *testing.T, target runtime.Target) (text string, _ error) {
+	err := c.Logs(t.Context(), target, time.Time{}, func(l runtime.Line) error {
 		text += string(l.Data) + "\n"
 		return nil
-	}))
-	return text
+	})
+	return text, err
 }
 
 func testVolume(t *testing.T, c cluster, s runtime.Spec) {
@@ -151,8 +203,13 @@ func testNoRoom(t *testing.T, c cluster, s runtime.Spec) {
 	s.Live = runtime.Live{Memory: 1 << 50}
 	_, err := c.Create(t.Context(), s)
 	require.NoError(t, err)
-	require.ErrorIs(t, c.Start(t.Context(), s.Name), runtime.ErrNoRoom)
-	require.True(t, gated(c.pod(t, s.Name)), "it does not start by itself later")
+	for range 2 {
+		err = c.Start(t.Context(), s.Name)
+		require.ErrorIs(t, err, runtime.ErrNoRoom)
+		require.ErrorIs(t, err, runtime.ErrStarting, "it stays pending, so that an autoscaler adds a node")
+	}
+	require.NoError(t, c.Kill(t.Context(), s.Name))
+	require.True(t, gated(c.pod(t, s.Name)))
 	require.NoError(t, c.Remove(t.Context(), s.Name))
 }
 
@@ -169,27 +226,104 @@ func testAddress(t *testing.T, c cluster, s runtime.Spec) {
 	require.ErrorIs(t, err, runtime.ErrInvalid, "the kubelet would lose its port")
 }
 
+// testAddressBehindANAT: packets to a public address arrive at a node with an address of the node.
+func testAddressBehindANAT(t *testing.T, c cluster, s runtime.Spec) {
+	s = shell(s, hello)
+	s.Ports = []runtime.Port{{IP: "203.0.113.2", Port: 21001, ContainerPort: 25565, Protocol: "tcp"}}
+	_, err := c.Create(t.Context(), s)
+	require.ErrorIs(t, err, runtime.ErrNoAddress)
+	annotation := []byte(`{"metadata": {"annotations": {"` + annotationPublic + `": "203.0.113.2"}}}`)
+	require.NoError(t, c.admin.api().Patch(types.MergePatchType).AbsPath("/api/v1/nodes/n1").Body(annotation).Do(t.Context()).Error())
+	c.start(t, s)
+	for range 2 { // the successor, too
+		c.begin(t, s.Name)
+		require.Equal(t, "n1", c.pod(t, s.Name).Spec.NodeName)
+		enginetest.Until(t, 3*time.Minute, "the answer of the node", func() bool { return greets(t, "10.77.0.101:21001") })
+		require.NoError(t, c.Kill(t.Context(), s.Name))
+	}
+}
+
+// testPlaced chooses nodes and classes. A class that does not exist yet is waited for, and so is a node.
+func testPlaced(t *testing.T, c cluster, s runtime.Spec) {
+	s.Placement = runtime.Placement{NodeSelector: map[string]string{"berth.io/test-pool": "games"}, PriorityClass: "test-placed", RuntimeClass: "test-placed",
+		Tolerations: []runtime.Toleration{{Key: "dedicated", Value: "games", Effect: "NoSchedule"}}}
+	_, err := c.Create(t.Context(), s)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.ErrorContains(t, err, "test-placed")
+	for path, body := range map[string]string{
+		"/apis/scheduling.k8s.io/v1/priorityclasses": `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "test-placed"}, "value": 7}`,
+		"/apis/node.k8s.io/v1/runtimeclasses":        `{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "test-placed"}, "handler": "runc"}`,
+	} {
+		require.NoError(t, c.admin.api().Post().AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(t.Context()).Error())
+	}
+	enginetest.Until(t, 3*time.Minute, "the classes", func() bool {
+		_, err := c.Create(t.Context(), s)
+		return err == nil
+	})
+	err = c.Start(t.Context(), s.Name)
+	require.ErrorIs(t, err, runtime.ErrNoRoom)
+	require.ErrorIs(t, err, runtime.ErrStarting)
+	label := []byte(`{"metadata": {"labels": {"berth.io/test-pool": "games"}}}`)
+	require.NoError(t, c.admin.api().Patch(types.MergePatchType).AbsPath("/api/v1/nodes/n1").Body(label).Do(t.Context()).Error())
+	for range 2 { // the successor, too
+		c.begin(t, s.Name)
+		pod := c.pod(t, s.Name)
+		require.Equal(t, "n1", pod.Spec.NodeName)
+		require.EqualValues(t, 7, *pod.Spec.Priority)
+		require.Equal(t, "test-placed", *pod.Spec.RuntimeClassName)
+		require.NoError(t, c.Kill(t.Context(), s.Name))
+	}
+}
+
 // testDrained evicts a container that runs, as the drain of a node does.
 func testDrained(t *testing.T, c cluster, s runtime.Spec) {
 	testInterrupted(t, c, s, func(pod string) *rest.Request {
 		eviction := fmt.Appendf(nil, `{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, path.Base(pod))
-		return c.admin.client.Post().AbsPath(pod + "/eviction").Body(eviction)
+		return c.admin.api().Post().AbsPath(pod + "/eviction").Body(eviction)
 	})
+}
+
+// testStoppedInADrain evicts a container that takes longer to save than the hook waits by itself. Its stop signal would
+// end it at once.
+func testStoppedInADrain(t *testing.T, c cluster, s runtime.Spec) {
+	for _, s.TTY = range []bool{true, false} {
+		s.StopTimeout, s.SpecHash = time.Minute, fmt.Sprint(s.TTY)
+		c.start(t, shell(s, "stty -echo; echo ready; read line; echo got $line; sleep 7; echo saved; exit 5"))
+		enginetest.Until(t, 3*time.Minute, "its output", func() bool { return strings.Contains(c.output(t, s.Name), "ready") })
+		output, target := c.follow(t, s.Name), c.target(t, s.Name)
+		name := c.podName(s.Name)
+		eviction := fmt.Appendf(nil, `{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, name)
+		require.NoError(t, c.admin.api().Post().AbsPath("/api/v1/namespaces/"+c.cfg.Namespace+"/pods/"+name+"/eviction").Body(eviction).Do(t.Context()).Error())
+		state, err := c.Inspect(t.Context(), s.Name)
+		require.NoError(t, err)
+		require.True(t, state.Running && state.Leaving)
+		require.NoError(t, c.Input(t.Context(), state.ContainerID, []byte("stop\n")))
+		exit := c.awaitExit(t, s.Name)
+		require.Equal(t, 5, exit.ExitCode, "no signal has ended it")
+		require.True(t, exit.Interrupted)
+		require.False(t, exit.Leaving)
+		require.Contains(t, output(), "saved")
+		target.Ended = true
+		enginetest.Until(t, 3*time.Minute, "the end of the log", func() bool {
+			_, err := c.read(t, target)
+			return errors.Is(err, runtime.ErrNotFound)
+		})
+	}
 }
 
 // testDeleted deletes the pod of a container that runs, as an operator does.
 func testDeleted(t *testing.T, c cluster, s runtime.Spec) {
-	testInterrupted(t, c, s, func(pod string) *rest.Request { return c.admin.client.Delete().AbsPath(pod) })
+	testInterrupted(t, c, s, func(pod string) *rest.Request { return c.admin.api().Delete().AbsPath(pod) })
 }
 
 func testInterrupted(t *testing.T, c cluster, s runtime.Spec, end func(pod string) *rest.Request) {
 	s.StopSignal = "SIGINT"
 	c.start(t, shell(s, "trap 'exit 7' INT; echo ready; while true; do sleep 0.05; done"))
-	enginetest.Until(t, time.Minute, "its output", func() bool { return c.output(t, s.Name) == "ready\n" })
+	enginetest.Until(t, 3*time.Minute, "its output", func() bool { return c.output(t, s.Name) == "ready\n" })
 	before, err := c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
 	require.NoError(t, end("/api/v1/namespaces/"+c.cfg.Namespace+"/pods/"+c.pod(t, s.Name).Name).Do(t.Context()).Error())
-	enginetest.Until(t, time.Minute, "the end of the deletion", func() bool { return gone(c.pod(t, s.Name)) })
+	enginetest.Until(t, 3*time.Minute, "the end of the deletion", func() bool { return *c.pod(t, s.Name).DeletionGracePeriodSeconds == 0 })
 	exit := c.awaitExit(t, s.Name)
 	require.Equal(t, 7, exit.ExitCode, "the finalizer keeps the pod with its exit code")
 	require.True(t, exit.Interrupted)
@@ -210,7 +344,7 @@ func testLoadBalancer(t *testing.T, c cluster, s runtime.Spec) {
 	image, _ := c.images.get(s.Image)
 	engine.images.put(s.Image, image)
 	c.Engine = engine
-	s = shell(s, "while true; do echo hello | nc -l -p 25565; done")
+	s = shell(s, hello)
 	s.Ports = []runtime.Port{{IP: c.host, Port: 21100, ContainerPort: 25565, Protocol: "tcp"}}
 
 	_, err = c.Create(t.Context(), s)
@@ -240,14 +374,14 @@ func testLoadBalancer(t *testing.T, c cluster, s runtime.Spec) {
 	require.EqualValues(t, 21101, ports[0].Port)
 	require.NoError(t, c.Kill(t.Context(), s.Name))
 	require.NoError(t, c.Remove(t.Context(), s.Name))
-	request := c.admin.client.Get().Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(s.Name))
+	request := c.admin.api().Get().Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(s.Name))
 	require.True(t, apierrors.IsNotFound(request.Do(t.Context()).Error()))
 }
 
 // serviceOf returns the Service of a container.
 func (c cluster) serviceOf(t *testing.T, n runtime.Name) (s core1.Service) {
 	t.Helper()
-	request := c.admin.client.Get().Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(n))
+	request := c.admin.api().Get().Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(n))
 	require.NoError(t, request.Do(t.Context()).Into(&s))
 	return s
 }
@@ -256,7 +390,7 @@ func (c cluster) serviceOf(t *testing.T, n runtime.Name) (s core1.Service) {
 func (c cluster) balance(t *testing.T, n runtime.Name, ingress string) {
 	t.Helper()
 	status := `{"status": {"loadBalancer": {"ingress": [` + ingress + `]}}}`
-	request := c.admin.client.Patch(types.MergePatchType).Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(n)).SubResource("status")
+	request := c.admin.api().Patch(types.MergePatchType).Namespace(c.cfg.Namespace).Resource("services").Name(c.podName(n)).SubResource("status")
 	require.NoError(t, request.Body([]byte(status)).Do(t.Context()).Error())
 }
 
@@ -264,7 +398,7 @@ func (c cluster) balance(t *testing.T, n runtime.Name, ingress string) {
 // until the container answers.
 func (c cluster) awaitHello(t *testing.T, n runtime.Name) {
 	t.Helper()
-	enginetest.Until(t, time.Minute, "the container's answer", func() bool {
+	enginetest.Until(t, 3*time.Minute, "the container's answer", func() bool {
 		var slices struct {
 			Items []struct {
 				Endpoints []struct{ Addresses []string }
@@ -272,7 +406,7 @@ func (c cluster) awaitHello(t *testing.T, n runtime.Name) {
 			}
 		}
 		path := "/apis/discovery.k8s.io/v1/namespaces/" + c.cfg.Namespace + "/endpointslices"
-		answer, err := c.admin.client.Get().AbsPath(path).SetHeader("Accept", "application/json").Param("labelSelector", "kubernetes.io/service-name="+c.podName(n)).DoRaw(t.Context())
+		answer, err := c.admin.api().Get().AbsPath(path).SetHeader("Accept", "application/json").Param("labelSelector", "kubernetes.io/service-name="+c.podName(n)).DoRaw(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(answer, &slices))
 		if len(slices.Items) == 0 || len(slices.Items[0].Endpoints) == 0 {
@@ -281,16 +415,24 @@ func (c cluster) awaitHello(t *testing.T, n runtime.Name) {
 		ip := slices.Items[0].Endpoints[0].Addresses[0]
 		out, err := exec.Command("ip", "route", "replace", ip, "via", kubetest.Node).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(ip, strconv.Itoa(slices.Items[0].Ports[0].Port)), time.Second)
-		if err != nil {
-			return false
-		}
-		defer conn.Close()
-		require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
-		line, _ := bufio.NewReader(conn).ReadString('\n')
-		return line == "hello\n"
+		return greets(t, net.JoinHostPort(ip, strconv.Itoa(slices.Items[0].Ports[0].Port)))
 	})
 }
+
+// greets reports whether the program of hello answers at an address.
+func greets(t *testing.T, address string) bool {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return line == "hello\n"
+}
+
+const hello = "while true; do echo hello | nc -l -p 25565; done"
 
 // testKilledWithoutExec kills a container in which no further process can be started.
 func testKilledWithoutExec(t *testing.T, c cluster, s runtime.Spec) {
@@ -341,11 +483,13 @@ func testTakenBack(t *testing.T, c cluster, s runtime.Spec) {
 
 func testTerminal(t *testing.T, c cluster, s runtime.Spec) {
 	s.TTY = true
-	c.start(t, shell(s, "stty -echo; echo ready; read line; echo got $line; exit 5"))
-	enginetest.Until(t, time.Minute, "its output", func() bool { return strings.Contains(c.output(t, s.Name), "ready") })
+	c.start(t, shell(s, "stty -echo; stty size; echo controls >/dev/tty; echo ready; read line; echo got $line; exit 5"))
+	enginetest.Until(t, 3*time.Minute, "its output", func() bool { return strings.Contains(c.output(t, s.Name), "ready") })
 	state, err := c.Inspect(t.Context(), s.Name)
 	require.NoError(t, err)
 	require.NoError(t, c.Input(t.Context(), state.ContainerID, []byte("hello\n")))
 	require.Equal(t, 5, c.awaitExit(t, s.Name).ExitCode)
-	require.Contains(t, c.output(t, s.Name), "got hello")
+	for _, want := range []string{"40 120", "controls", "got hello"} {
+		require.Contains(t, c.output(t, s.Name), want)
+	}
 }

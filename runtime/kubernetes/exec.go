@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/exec"
 
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // inputLimit is how long a program may take to read an input.
@@ -38,8 +39,25 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !running(pod) {
 			return nil
 		}
-		return e.signal(ctx, pod, name, r.SignalGroup)
+		if err := e.signal(ctx, pod, name, r.SignalGroup); err != nil {
+			return err
+		}
+		e.confirm(ctx, pod)
+		return nil
 	})
+}
+
+// confirm has the hook of a pod that others have deleted wait for the exit of its command, which was asked to
+// exit: otherwise the kubelet would send it the stop signal while it does.
+func (e *Engine) confirm(ctx context.Context, pod *core1.Pod) {
+	if !deletedByOthers(pod) || !hooked(serverOf(pod)) {
+		return
+	}
+	options := &core1.PodExecOptions{Container: serverContainer, Command: keeper.Asked(), Stdout: true, Stderr: true}
+	err := e.stream(ctx, pod, "exec", options, remotecommand.StreamOptions{Stdout: io.Discard, Stderr: io.Discard})
+	if err != nil && !errors.Is(attachError(ctx, err), runtime.ErrNotRunning) {
+		e.log.Info("a container that has to leave its node may get its stop signal early", "pod", pod.Name, "err", err)
+	}
 }
 
 // exitLimit is how long the kubelet may take to report an exit.
@@ -49,8 +67,8 @@ const exitLimit = 5 * time.Second
 // kill this keeper too, before it could report that it has sent the signal. A busy kubelet reports an exit
 // seconds after it refuses an exec because of it.
 func (e *Engine) signal(ctx context.Context, pod *core1.Pod, name string, group bool) error {
-	command := []string{keeperPath, "signal"}
-	if group {
+	command := []string{keeper.Path, "signal"}
+	if group { // of a pod that an older berth has created
 		command = append(command, "-group")
 	}
 	var out bytes.Buffer
@@ -83,7 +101,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 		}
 		limited, cancel := context.WithTimeout(ctx, inputLimit)
 		defer cancel()
-		tty := pod.Spec.Containers[0].TTY
+		tty := serverOf(pod).TTY
 		options := &core1.PodAttachOptions{Container: serverContainer, Stdin: true, TTY: tty, Stdout: tty}
 		streams := remotecommand.StreamOptions{Stdin: bytes.NewReader(data), Tty: tty}
 		if tty { // a terminal has one stream for both directions
@@ -92,6 +110,9 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 		err = e.stream(limited, pod, "attach", options, streams)
 		if err != nil && ctx.Err() == nil && limited.Err() != nil {
 			return runtime.ErrInputFull
+		}
+		if err == nil {
+			e.confirm(ctx, pod)
 		}
 		return attachError(ctx, err)
 	})
@@ -121,12 +142,13 @@ func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows u
 			return err
 		case !running(pod):
 			return runtime.ErrNotRunning
-		case !pod.Spec.Containers[0].TTY:
+		case !serverOf(pod).TTY:
 			return nil
 		}
 		limited, cancel := context.WithCancel(ctx)
 		defer cancel()
-		size := &oneSize{size: &remotecommand.TerminalSize{Width: uint16(min(columns, math.MaxUint16)), Height: uint16(min(rows, math.MaxUint16))}, cancel: cancel, done: limited.Done()}
+		size := &oneSize{size: &remotecommand.TerminalSize{Width: uint16(min(columns, math.MaxUint16)),
+			Height: uint16(min(rows, math.MaxUint16))}, cancel: cancel, done: limited.Done()}
 		options := &core1.PodAttachOptions{Container: serverContainer, TTY: true, Stdout: true}
 		err = e.stream(limited, pod, "attach", options, remotecommand.StreamOptions{Stdout: io.Discard, Tty: true, TerminalSizeQueue: size})
 		if ctx.Err() == nil && limited.Err() != nil {
@@ -164,9 +186,11 @@ func (e *Engine) getByID(ctx context.Context, containerID string) (*core1.Pod, r
 }
 
 // stream connects streams to the container of a pod, by exec or by attach.
-func (e *Engine) stream(ctx context.Context, pod *core1.Pod, kind string, options apiruntime.Object, streams remotecommand.StreamOptions) error {
-	url := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource(kind).VersionedParams(options, e.parameters).URL()
-	executor, err := remotecommand.NewWebSocketExecutor(e.rest, http.MethodGet, url.String())
+func (e *Engine) stream(ctx context.Context, pod *core1.Pod, kind string, options apiruntime.Object,
+	streams remotecommand.StreamOptions) error {
+	of := e.api().Get().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource(kind)
+	url := of.VersionedParams(options, e.parameters).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(e.connection.Load().rest, http.MethodGet, url.String())
 	if err != nil {
 		return err
 	}

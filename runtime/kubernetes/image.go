@@ -73,6 +73,12 @@ func (e *Engine) ImageID(_ context.Context, ref string) (string, error) {
 	return image.digest, nil
 }
 
+// Foreign returns nothing: a node pulls the image of its own platform, or refuses to.
+func (e *Engine) Foreign(context.Context, string) (string, error) { return "", nil }
+
+// Gateway returns nothing: the node of a container is known only once it has started.
+func (e *Engine) Gateway(context.Context) (string, error) { return "", nil }
+
 // Pull resolves ref in its registry. A node pulls the image at the start of a container, with
 // the same credentials. There is no progress to report.
 func (e *Engine) Pull(ctx context.Context, ref string, a runtime.Auth, _ func(runtime.Progress)) error {
@@ -223,11 +229,14 @@ func (e *Engine) keepCredentials(ctx context.Context, name string, a runtime.Aut
 	secrets := func(request *rest.Request) *rest.Request {
 		return request.Namespace(e.cfg.Namespace).Resource("secrets")
 	}
-	err = secrets(e.client.Post()).Body(secret).Do(ctx).Error()
+	err = secrets(e.api().Post()).Body(secret).Do(ctx).Error()
 	if apierrors.IsAlreadyExists(err) { // of an earlier create, perhaps with others: a patch would need the permission to read
-		if err = secrets(e.client.Delete()).Name(name).Do(ctx).Error(); err == nil {
-			err = secrets(e.client.Post()).Body(secret).Do(ctx).Error()
+		if err = secrets(e.api().Delete()).Name(name).Do(ctx).Error(); err == nil {
+			err = secrets(e.api().Post()).Body(secret).Do(ctx).Error()
 		}
+	}
+	if err == nil {
+		e.credentials.Store(name, a)
 	}
 	return err
 }

@@ -3,9 +3,12 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	core1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"berth/runtime"
 )
@@ -92,28 +95,28 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 	})
 }
 
+// update changes the limits in the record, from which the next run takes them, and those of a pod that
+// has not ended. A change that its node cannot give now is taken back: otherwise the node would reserve it
+// at once, and give no room to others.
 func (e *Engine) update(ctx context.Context, pod *core1.Pod, r record, l runtime.Live) error {
 	live := rounded(runtime.Live{Memory: cmp.Or(l.Memory, r.Live.Memory), CPU: cmp.Or(l.CPU, r.Live.CPU)})
-	if live == r.Live {
-		return nil
-	}
 	if (live.Memory > 0) != (r.Live.Memory > 0) || (live.CPU > 0) != (r.Live.CPU > 0) {
 		return fmt.Errorf("%w: a limit cannot be added to a container", runtime.ErrInvalid)
 	}
 	if !ended(pod) {
-		want := e.resources(live)
-		now := pod.Spec.Containers[0].Resources // a resize can change nothing else
-		for name, limit := range now.Limits {
-			if name == core1.ResourceEphemeralStorage {
-				want.Limits[name], want.Requests[name] = limit, now.Requests[name]
-			}
+		want := keepStorage(e.resources(live), serverOf(pod).Resources)
+		err := e.resize(ctx, pod, want)
+		if errors.Is(err, runtime.ErrNoRoom) || errors.Is(err, runtime.ErrInvalid) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quick)
+			defer cancel()
+			return errors.Join(err, e.setResources(ctx, pod, keepStorage(e.resources(r.Live), want)))
 		}
-		if err := e.patch(ctx, pod, "resize", operation{"replace", "/spec/containers/0/resources", want}); err != nil {
+		if err != nil {
 			return err
 		}
-		if err := e.awaitResize(ctx, pod, want); err != nil {
-			return err
-		}
+	}
+	if live == r.Live {
+		return nil
 	}
 	r.Live = live
 	text, err := r.text()
@@ -124,23 +127,45 @@ func (e *Engine) update(ctx context.Context, pod *core1.Pod, r record, l runtime
 	return e.patch(ctx, pod, "", change...)
 }
 
-// awaitResize waits until the node has applied new limits to a pod that runs.
-func (e *Engine) awaitResize(ctx context.Context, pod *core1.Pod, want core1.ResourceRequirements) error {
+// resize changes the resources of a pod, and waits until its node has applied them. It returns ErrNoRoom
+// if the node cannot do that now.
+func (e *Engine) resize(ctx context.Context, pod *core1.Pod, want core1.ResourceRequirements) error {
+	if !equality.Semantic.DeepEqual(serverOf(pod).Resources, want) {
+		if err := e.setResources(ctx, pod, want); err != nil {
+			return err
+		}
+	}
 	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) {
 		if now == nil {
 			return false, runtime.ErrNotFound
 		}
 		for _, condition := range now.Status.Conditions {
-			if condition.Type == core1.PodResizePending && condition.Reason == core1.PodReasonInfeasible {
-				return false, fmt.Errorf("%w: %s", runtime.ErrInvalid, condition.Message)
+			if condition.Type != core1.PodResizePending || condition.Status != core1.ConditionTrue ||
+				condition.ObservedGeneration != 0 && condition.ObservedGeneration < now.Generation {
+				continue // it is about a request of before
 			}
+			class := runtime.ErrNoRoom
+			if condition.Reason == core1.PodReasonInfeasible {
+				class = runtime.ErrInvalid
+			}
+			return false, fmt.Errorf("%w: %s", class, condition.Message)
 		}
 		if !running(now) {
 			return true, nil
 		}
-		applied := now.Status.ContainerStatuses[0].Resources
+		applied := containerStatus(now).Resources
 		return applied != nil && applied.Limits.Memory().Equal(*want.Limits.Memory()) && applied.Limits.Cpu().Equal(*want.Limits.Cpu()), nil
 	})
+}
+
+// setResources requests other resources for the container of a pod.
+func (e *Engine) setResources(ctx context.Context, pod *core1.Pod, want core1.ResourceRequirements) error {
+	at := fmt.Sprintf("/spec/containers/%d/resources", serverIndex(pod))
+	err := e.patch(ctx, pod, "resize", operation{"replace", at, want})
+	if err != nil && strings.Contains(err.Error(), "enough allocatable") { // the node is smaller
+		return fmt.Errorf("%w: %s", runtime.ErrInvalid, err.Error())
+	}
+	return err
 }
 
 // Unpause does nothing: the engine has no way to pause a container.

@@ -25,7 +25,8 @@ const maxPart = 16 << 10
 // that only what was not rotated: whoever is away longer has a gap.
 //
 // A stream that ends without an error does not mean an exit: the kubelet may have been
-// restarted. If the run continues, Logs returns ErrUnavailable.
+// restarted. If the run continues, Logs returns ErrUnavailable. A log that is gone with its
+// container is ErrNotFound.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	pod, err := e.podOfRun(ctx, t)
 	if err != nil || pod == nil {
@@ -33,19 +34,56 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 	}
 	stream, done := e.followers.add(ctx, pod.UID)
 	defer done()
-	err = e.readLog(stream, pod, !t.Ended, since, each)
+	last := since
+	err = e.readLog(stream, pod, !t.Ended, since, func(l runtime.Line) error {
+		last = l.Time
+		return each(l)
+	})
+	if errors.Is(err, errNoLog) && ended(pod) && pod.DeletionTimestamp != nil {
+		return fmt.Errorf("logs of pod %s: %w", pod.Name, runtime.ErrNotFound)
+	}
 	if stopped := stream.Err() != nil && ctx.Err() == nil; !stopped && (err != nil || t.Ended) {
 		return err
 	}
 	now, err := e.podOfRun(ctx, t)
 	if err == nil && now != nil && !ended(now) {
-		// The stream ends slightly before the kubelet reports the exit.
-		err = e.do(ctx, quick, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
-			return e.await(ctx, now, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
-		})
+		err = e.exitOrOutput(ctx, t, now, last)
 	}
 	if notFound(err) {
 		return nil
+	}
+	return err
+}
+
+// exitWait is how long the end of a stream may come before the kubelet reports the exit.
+const exitWait = 10 * time.Second
+
+// errGoesOn means that a run whose stream has ended prints on.
+var errGoesOn = fmt.Errorf("%w: the stream of the log has ended, and the run goes on", runtime.ErrUnavailable)
+
+// exitOrOutput returns nil once a run whose stream has ended was reported to have exited, and errGoesOn at once
+// if it prints a line after last: its kubelet was restarted.
+func (e *Engine) exitOrOutput(ctx context.Context, t runtime.Target, pod *core1.Pod, last time.Time) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var output sync.WaitGroup
+	defer output.Wait()
+	defer cancel(nil)
+	output.Go(func() {
+		for ctx.Err() == nil {
+			if err := e.readLog(ctx, pod, true, last, func(runtime.Line) error { return errGoesOn }); errors.Is(err, errGoesOn) {
+				cancel(errGoesOn)
+			}
+			select {
+			case <-time.After(exitWait / 50): // a kubelet that is being restarted refuses it
+			case <-ctx.Done():
+			}
+		}
+	})
+	err := e.do(ctx, exitWait, "logs", "container "+t.ContainerID, func(ctx context.Context) error {
+		return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
+	})
+	if err != nil && errors.Is(context.Cause(ctx), errGoesOn) {
+		return errGoesOn
 	}
 	return err
 }
@@ -110,7 +148,7 @@ func (e *Engine) podOfRun(ctx context.Context, t runtime.Target) (pod *core1.Pod
 			pod = now
 			return running(now) || ended(now), nil
 		})
-		if err == nil && !t.StartedAt.IsZero() && !startedAt(pod).Equal(t.StartedAt) {
+		if err == nil && !startedAt(pod).Equal(t.StartedAt) {
 			pod = nil
 		}
 		return err
@@ -124,11 +162,11 @@ func (e *Engine) readLog(ctx context.Context, pod *core1.Pod, follow bool, since
 	if !since.IsZero() { // the parameter has whole seconds
 		options.SinceTime = &meta.Time{Time: since.Truncate(time.Second)}
 	}
-	stream, err := e.client.Get().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
+	stream, err := e.api().Get().Namespace(e.cfg.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
 		VersionedParams(options, e.parameters).Stream(ctx)
 	if err == nil {
 		defer stream.Close()
-		err = readLines(stream, pod.Spec.Containers[0].TTY, func(l runtime.Line) error {
+		err = readLines(stream, serverOf(pod).TTY, func(l runtime.Line) error {
 			if !l.Time.After(since) {
 				return nil
 			}
@@ -152,6 +190,10 @@ func (e *Engine) readLog(ctx context.Context, pod *core1.Pod, follow bool, since
 // errBroken is an error of a stream, not of the function that takes its lines.
 type errBroken struct{ error }
 
+// errNoLog is the line that a kubelet sends in place of a log if the runtime does not find the container: its kubelet
+// removes the container of a deleted pod as soon as it has ended.
+var errNoLog = errors.New("unable to retrieve container logs for ")
+
 // readLines calls each with the lines of a log, which begin with a time. The time of a long
 // line is that of all its parts.
 func readLines(stream io.Reader, tty bool, each func(runtime.Line) error) error {
@@ -169,7 +211,10 @@ func readLines(stream io.Reader, tty bool, each func(runtime.Line) error) error 
 		if begins {
 			text, rest, _ := bytes.Cut(data, []byte(" "))
 			t, err := time.Parse(time.RFC3339Nano, string(text))
-			if err != nil {
+			switch {
+			case err != nil && bytes.HasPrefix(data, []byte(errNoLog.Error())):
+				return errBroken{errNoLog}
+			case err != nil:
 				return errBroken{fmt.Errorf("a line without a time: %q", data)}
 			}
 			at, data = t, rest

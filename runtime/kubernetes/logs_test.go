@@ -2,12 +2,15 @@ package kubernetes
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	core1 "k8s.io/api/core/v1"
 
 	"berth/runtime"
 )
@@ -49,4 +52,40 @@ func TestErrorsOfALog(t *testing.T) {
 	require.ErrorAs(t, readLines(iotest.ErrReader(cut), false, each), &broken)
 	err := readLines(strings.NewReader("2026-11-26T12:00:00Z one\n"), false, func(runtime.Line) error { return cut })
 	require.Equal(t, cut, err, "the error of the function that takes the lines is returned as it is")
+}
+
+// TestStreamThatEndsIsFollowedAgain: the kubelet of a run that goes on was restarted. That is reported with its next
+// line, and not after the time for which an exit is awaited.
+func TestStreamThatEndsIsFollowedAgain(t *testing.T) {
+	pod := startedPod(t, runs)
+	pod.UID = "1"
+	r, _ := testEngine().recordOf(pod)
+	streams := 0
+	e := against(t, testEngine(), func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/log"):
+			streams++
+			fmt.Fprintln(w, begun.Format(time.RFC3339Nano), "one")
+			if streams > 2 {
+				fmt.Fprintln(w, begun.Add(time.Second).Format(time.RFC3339Nano), "two")
+			}
+		case r.URL.Query().Get("watch") != "":
+			w.WriteHeader(http.StatusOK)
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/pods"):
+			answerJSON(w, http.StatusOK, core1.PodList{Items: []core1.Pod{*pod}})
+		case strings.Contains(r.URL.Path, "/nodes"):
+			answerJSON(w, http.StatusOK, testNode("n1", core1.ConditionTrue))
+		default:
+			answerJSON(w, http.StatusOK, pod)
+		}
+	})
+	var lines []string
+	target := runtime.Target{ContainerID: r.ContainerID, StartedAt: startedAt(pod)}
+	err := e.Logs(t.Context(), target, time.Time{}, func(l runtime.Line) error {
+		lines = append(lines, string(l.Data))
+		return nil
+	})
+	require.ErrorIs(t, err, errGoesOn)
+	require.Equal(t, []string{"one"}, lines, "the next stream has the others")
 }

@@ -207,7 +207,7 @@ func (l *loss) victim(t *testing.T) (node string, on []*writer) {
 
 func (l *loss) awaitLost(t *testing.T, list []*writer, want bool) {
 	t.Helper()
-	enginetest.Until(t, time.Minute, fmt.Sprint("writers that are lost: ", want), func() bool {
+	enginetest.Until(t, 3*time.Minute, fmt.Sprint("writers that are lost: ", want), func() bool {
 		for _, w := range list {
 			if _, _, lost, _ := w.seen(); lost != want {
 				return false
@@ -220,7 +220,7 @@ func (l *loss) awaitLost(t *testing.T, list []*writer, want bool) {
 // awaitRunning waits until every writer was observed to run.
 func (l *loss) awaitRunning(t *testing.T) {
 	t.Helper()
-	enginetest.Until(t, time.Minute, "writers that run", func() bool {
+	enginetest.Until(t, 3*time.Minute, "writers that run", func() bool {
 		return !slices.ContainsFunc(l.writers, func(w *writer) bool {
 			s, _, lost, _ := w.seen()
 			return !s.Running || lost
@@ -267,7 +267,7 @@ func testCutLink(t *testing.T, l *loss) {
 	for w, was := range before {
 		require.Equal(t, was, get(w), w.name.ID)
 		_, had := kubetest.Runs(t, w.stamps)
-		enginetest.Until(t, 10*time.Second, "it writes on", func() bool {
+		enginetest.Until(t, 3*time.Minute, "it writes on", func() bool {
 			_, has := kubetest.Runs(t, w.stamps)
 			return has[was.run] > had[was.run]
 		})
@@ -277,7 +277,7 @@ func testCutLink(t *testing.T, l *loss) {
 
 // testPowerCut fences a node as soon as it is off: the cluster still takes 10 s to find that out.
 func testPowerCut(t *testing.T, l *loss) {
-	l.lose(t, "from the power cut and its taint", 25*time.Second, func(node string, _ []*writer) {
+	l.lose(t, "from the power cut and its taint", 40*time.Second, func(node string, _ []*writer) {
 		kubetest.PowerOff(t, node)
 		l.namespace.Fence(t, node, true)
 	}, func(node string) {
@@ -289,7 +289,7 @@ func testPowerCut(t *testing.T, l *loss) {
 
 // testPowerCutFencedLater fences a node that was found to be off.
 func testPowerCutFencedLater(t *testing.T, l *loss) {
-	l.lose(t, "from the taint of a node that does not answer", 15*time.Second, func(node string, on []*writer) {
+	l.lose(t, "from the taint of a node that does not answer", 30*time.Second, func(node string, on []*writer) {
 		kubetest.PowerOff(t, node)
 		l.awaitLost(t, on, true)
 		time.Sleep(3 * time.Second)
@@ -303,7 +303,7 @@ func testPowerCutFencedLater(t *testing.T, l *loss) {
 }
 
 func testNodeRemoved(t *testing.T, l *loss) {
-	l.lose(t, "from the removal of a node", 15*time.Second, func(node string, _ []*writer) {
+	l.lose(t, "from the removal of a node", 30*time.Second, func(node string, _ []*writer) {
 		kubetest.PowerOff(t, node)
 		l.namespace.RemoveNode(t, node)
 	}, func(node string) { kubetest.PowerOn(t, node) })

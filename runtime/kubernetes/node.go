@@ -3,7 +3,10 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +20,7 @@ import (
 type reach string
 
 const (
-	nodeReady  reach = "ready"  // its kubelet reports what they do
+	nodeReady  reach = "ready"  // its kubelet reports what they do; it may take no new ones
 	nodeSilent reach = "silent" // it does not: they may run on
 	nodeFenced reach = "fenced" // none runs: an operator has declared the node off
 )
@@ -25,68 +28,171 @@ const (
 // reachOf returns the reach of a node; of nil fenced, because the object of a node is removed
 // when its machine is. A taint on a node that is ready does not count: its processes run, and
 // Kubernetes has their kubelet end them. Kubernetes' own garbage collector takes the two
-// together too.
+// together too. A kubelet that reports that its node is not ready, for example without a network
+// plugin, answers: it is not silent.
 func reachOf(node *core1.Node) reach {
 	if node == nil {
 		return nodeFenced
 	}
+	status := core1.ConditionUnknown
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == core1.NodeReady && condition.Status == core1.ConditionTrue {
-			return nodeReady
+		if condition.Type == core1.NodeReady {
+			status = condition.Status
 		}
 	}
-	if slices.ContainsFunc(node.Spec.Taints, func(t core1.Taint) bool { return t.Key == core1.TaintNodeOutOfService }) {
+	switch {
+	case status == core1.ConditionTrue:
+		return nodeReady
+	case declaredOff(node):
 		return nodeFenced
+	case status == core1.ConditionFalse:
+		return nodeReady
 	}
 	return nodeSilent
 }
 
-// readyNodes holds when nodes were last found to be ready, so that the inspections of many
-// containers share one question.
-type readyNodes struct {
-	mu sync.Mutex // guards at
-	at map[string]time.Time
+// declaredOff reports whether an operator, or whoever removed the object of a node, has declared the node off.
+func declaredOff(node *core1.Node) bool {
+	return node == nil || slices.ContainsFunc(node.Spec.Taints, func(t core1.Taint) bool { return t.Key == core1.TaintNodeOutOfService })
 }
 
-func (r *readyNodes) fresh(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return time.Since(r.at[name]) < freshFor
+// isReady reports whether a node takes pods, but for cordons and taints.
+func isReady(node *core1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c core1.NodeCondition) bool {
+		return c.Type == core1.NodeReady && c.Status == core1.ConditionTrue
+	})
 }
 
-func (r *readyNodes) put(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.at == nil {
-		r.at = map[string]time.Time{}
+// watchedNodes holds the nodes as Watch saw them last, while it runs, so that a call about a container
+// need not ask for its node.
+type watchedNodes struct {
+	mu    sync.Mutex             // guards nodes
+	nodes map[string]watchedNode // by their names; nil: nobody watches
+}
+
+type watchedNode struct {
+	reach     reach
+	addresses addresses
+	machine   runtime.Machine
+}
+
+func newWatchedNode(node *core1.Node) watchedNode {
+	return watchedNode{reachOf(node), addressesOf(node), machineOf(node)}
+}
+
+// begin replaces all by those of a list. end forgets them.
+func (w *watchedNodes) begin(list []core1.Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes = map[string]watchedNode{}
+	for i := range list {
+		w.nodes[list[i].Name] = newWatchedNode(&list[i])
 	}
-	r.at[name] = time.Now()
 }
 
-func (r *readyNodes) forget(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.at, name)
+func (w *watchedNodes) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes = nil
+}
+
+func (w *watchedNodes) set(node *core1.Node, deleted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if deleted {
+		delete(w.nodes, node.Name)
+		return
+	}
+	w.nodes[node.Name] = newWatchedNode(node)
+}
+
+// ready reports whether a node is known to be ready. Any other reach decides about runs, so it is asked for.
+func (w *watchedNodes) ready(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.nodes[name].reach == nodeReady
+}
+
+// withAddresses returns the first node by name that is known to have all addresses of a list, and its own; empty: ask.
+func (w *watchedNodes) withAddresses(list []string) (string, addresses) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		if all := w.nodes[name].addresses; all.have(list) {
+			return name, all
+		}
+	}
+	return "", nil
+}
+
+// addresses are those at which clients reach a node, and whether packets arrive there with them. The cluster does not know that of
+// external ones: those of most providers are translated on the way, others are on an interface of the node.
+type addresses map[string]bool
+
+func (a addresses) have(list []string) bool {
+	return !slices.ContainsFunc(list, func(one string) bool { _, has := a[one]; return !has })
+}
+
+func addressesOf(node *core1.Node) addresses {
+	all := addresses{}
+	for text := range strings.SplitSeq(node.Annotations[annotationPublic], ",") {
+		if ip, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
+			all[ip.String()] = false
+		}
+	}
+	for _, one := range node.Status.Addresses {
+		all[one.Address] = all[one.Address] || one.Type != core1.NodeExternalIP
+	}
+	return all
+}
+
+// machines returns the nodes as machines, in no order; nil: nobody watches.
+func (w *watchedNodes) machines() (list []runtime.Machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, node := range w.nodes {
+		list = append(list, node.machine)
+	}
+	return list
+}
+
+// Machines returns the nodes as Watch saw them last, in no order; nil while it does not run.
+func (e *Engine) Machines() []runtime.Machine { return e.watched.machines() }
+
+// machineOf returns a node as clients see it.
+func machineOf(node *core1.Node) runtime.Machine {
+	room := node.Status.Allocatable
+	return runtime.Machine{Name: node.Name, Ready: isReady(node), Closed: node.Spec.Unschedulable,
+		CPUs: int(room.Cpu().Value()), Memory: room.Memory().Value()}
 }
 
 // reachOfNode returns the reach of a node.
 func (e *Engine) reachOfNode(ctx context.Context, name string) (reach, error) {
-	if e.ready.fresh(name) {
+	if e.watched.ready(name) {
 		return nodeReady, nil
 	}
-	node := &core1.Node{}
-	err := e.client.Get().Resource("nodes").Name(name).Do(ctx).Into(node)
-	switch {
-	case apierrors.IsNotFound(err):
-		node = nil
-	case err != nil:
+	node, err := e.node(ctx, name)
+	if err != nil {
 		return "", err
 	}
-	r := reachOf(node)
-	if r == nodeReady {
-		e.ready.put(name)
+	return reachOf(node), nil
+}
+
+// node returns a node of the cluster; nil: its object is removed.
+func (e *Engine) node(ctx context.Context, name string) (*core1.Node, error) {
+	node := &core1.Node{}
+	err := e.api().Get().Resource("nodes").Name(name).Do(ctx).Into(node)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return r, nil
+	return node, err
+}
+
+// mayBeAsked reports whether a container that has to leave its node can be asked to exit. A node that was declared
+// off may still count as ready: nobody waits for an answer of it.
+func (e *Engine) mayBeAsked(ctx context.Context, pod *core1.Pod) (bool, error) {
+	node, err := e.node(ctx, pod.Spec.NodeName)
+	return err == nil && !declaredOff(node), err
 }
 
 // observe returns a pod of this store, as get does. If the pod may have a process on a node that
@@ -94,6 +200,9 @@ func (e *Engine) reachOfNode(ctx context.Context, name string) (reach, error) {
 // of the run in the pod, so that the state follows from the pod alone from then on.
 func (e *Engine) observe(ctx context.Context, name string) (*core1.Pod, record, error) {
 	pod, r, err := e.get(ctx, name)
+	if err == nil && pod.Annotations[annotationEnd] != "" && pod.DeletionTimestamp == nil { // the deletion has failed, see fence
+		return pod, r, e.deletePod(ctx, pod, 0)
+	}
 	if err != nil || pod.Spec.NodeName == "" || containerState(pod).Terminated != nil || pod.Annotations[annotationEnd] != "" {
 		return pod, r, err
 	}

@@ -31,7 +31,7 @@ clusters: [{name: k, cluster: {server: %q}}]
 contexts: [{name: c, context: {cluster: k}}]
 current-context: c
 `, api.URL), 0o600))
-	require.NoError(t, e.connect(e.cfg.Kubeconfig))
+	require.NoError(t, e.connect())
 	return e
 }
 
@@ -66,6 +66,17 @@ func TestServiceIsAppliedUntilItHasItsAddress(t *testing.T) {
 	require.Equal(t, 3, calls)
 	require.NoError(t, e.publish(t.Context(), "pod", nil))
 	require.Equal(t, 3, calls, "a container without ports has none")
+}
+
+// TestServiceWithoutAnAddress: a load balancer that never answers costs some requests for each start.
+func TestServiceWithoutAnAddress(t *testing.T) {
+	calls := 0
+	e := against(t, balanced(), func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		answerJSON(w, http.StatusOK, core1.Service{})
+	})
+	require.ErrorIs(t, e.publish(t.Context(), "pod", testSpec().Ports), runtime.ErrNoAddress)
+	require.LessOrEqual(t, calls, 6)
 }
 
 // TestCredentialsAreReplaced: a Secret of the name that is left from before has other credentials.
@@ -153,17 +164,18 @@ func TestListHasPages(t *testing.T) {
 // started again. One whose end was seen is.
 func TestShortRunStartsOnce(t *testing.T) {
 	c, spec := testEngine(), testSpec()
-	spec.Mounts = nil
+	spec.Mounts, spec.Ports, c.cfg.Volumes, c.cfg.Keeper = nil, nil, t.TempDir(), filepath.Join(t.TempDir(), "keeper")
+	require.NoError(t, os.WriteFile(c.cfg.Keeper, nil, 0o600))
 	pod, err := c.build(spec, resolved{digest: "sha256:1", ref: "img@sha256:1"}, "keeper/1")
 	require.NoError(t, err)
 	pod.UID, pod.Spec.SchedulingGates = "1", nil
-	var deleted []string
+	var calls []string
 	e := against(t, c, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			answerJSON(w, http.StatusOK, pod)
 			return
 		}
-		deleted = append(deleted, r.Method)
+		calls = append(calls, r.Method)
 		answerFailure(w, http.StatusForbidden, meta.StatusReasonForbidden)
 	})
 	s, err := e.Inspect(t.Context(), spec.Name)
@@ -171,15 +183,15 @@ func TestShortRunStartsOnce(t *testing.T) {
 	require.True(t, s.Starting)
 	pod.Status.ContainerStatuses = []core1.ContainerStatus{{Name: serverContainer, State: core1.ContainerState{Terminated: &core1.ContainerStateTerminated{}}}}
 	require.NoError(t, e.Start(t.Context(), spec.Name))
-	require.Empty(t, deleted)
+	require.Empty(t, calls)
 	_, err = e.Inspect(t.Context(), spec.Name)
 	require.NoError(t, err)
 	require.Error(t, e.Start(t.Context(), spec.Name))
-	require.Equal(t, []string{http.MethodDelete}, deleted)
+	require.Equal(t, []string{http.MethodPost}, calls, "the dry run of the next one")
 }
 
 // TestKillAwaitsTheReport: a kubelet that refuses an exec because the program has exited reports that
-// exit later, and the pod is not deleted.
+// exit later, and the pod is not calls.
 func TestKillAwaitsTheReport(t *testing.T) {
 	c, spec := testEngine(), testSpec()
 	c.log, spec.Mounts = slog.New(slog.DiscardHandler), nil

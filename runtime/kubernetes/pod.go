@@ -3,8 +3,10 @@ package kubernetes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,16 +15,19 @@ import (
 	core1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // capabilities are those that root has inside a container; package docker explains the choice.
-var capabilities = []core1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+var (
+	capabilities          = []core1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+	installerCapabilities = append(slices.Clone(capabilities), "AUDIT_WRITE", "FSETID", "SETFCAP", "SYS_CHROOT")
+)
 
 const (
-	keeperDir    = "/.berth" // where a container sees the keeper
-	keeperPath   = keeperDir + "/keeper"
 	volumesName  = "volumes" // of the pod's volume that is the claim
 	defaultGrace = 10        // seconds between the stop signal and SIGKILL
 	minMemory    = 6 << 20   // bytes; less is not enough for a runtime to start a process
@@ -58,67 +63,134 @@ func lacking(c runtime.Capability) error {
 
 // build returns the pod of a container's first run, with the gate. It alone decides what a
 // container may do, in the same way for both roles.
-func (e *Engine) build(s runtime.Spec, image resolved, keeper string) (*core1.Pod, error) {
+func (e *Engine) build(s runtime.Spec, image resolved, folder string) (*core1.Pod, error) {
 	r := record{
 		ID: s.Name.ID, Role: string(s.Name.Role), ContainerID: e.newContainerID(s.Name), ImageID: image.digest, SpecHash: s.SpecHash,
-		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live), StopSignal: cmp.Or(s.StopSignal, image.config.StopSignal), StopTimeout: wholeSeconds(s.StopTimeout),
-		SignalGroup: s.SignalGroup, User: cmp.Or(s.User, image.config.User), Labels: s.Labels,
+		Image: image.ref, Registry: image.auth.Host,
+		Revision: s.Revision, Incarnation: s.Incarnation, Live: rounded(s.Live),
+		StopSignal: cmp.Or(s.StopSignal, image.config.StopSignal), StopTimeout: wholeSeconds(s.StopTimeout),
+		User: cmp.Or(s.User, image.config.User), Labels: s.Labels, Placement: s.Placement, Ports: s.Ports,
 	}
-	for _, m := range s.Mounts {
-		r.Mounts = append(r.Mounts, m.Source)
-	}
+	r.Mounts = sources(s.Mounts)
 	if e.cfg.Balancer != nil {
-		r.Ports, s.Ports = s.Ports, nil
+		s.Ports = nil
 	}
 	text, err := r.text()
 	if err != nil {
 		return nil, err
 	}
 	if len(s.Command) == 0 {
-		s.Command = append(slices.Clone(image.config.Entrypoint), image.config.Cmd...)
+		s.Command, s.Entrypoint = image.config.Cmd, true
+	}
+	if s.Entrypoint {
+		s.Command = slices.Concat(image.config.Entrypoint, s.Command)
 	}
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("%w: the image has no command of its own", runtime.ErrBadCommand)
 	}
-	server, err := e.container(s, image, keeper)
+	if s.Workdir, err = s.WorkdirWith(image.config.WorkingDir); err != nil {
+		return nil, err
+	}
+	server, err := e.container(s, image, folder)
 	if err != nil {
 		return nil, err
 	}
-	no := false
 	grace := int64(defaultGrace)
 	if s.StopTimeout > 0 {
 		grace = int64(wholeSeconds(s.StopTimeout).Seconds())
 	}
-	pod := &core1.Pod{
-		ObjectMeta: meta.ObjectMeta{
-			Name: e.podName(s.Name), Labels: map[string]string{labelStore: hash(e.cfg.StoreID), labelContainer: e.podName(s.Name)},
-			Annotations: map[string]string{annotationRecord: text}, Finalizers: []string{finalizer},
-		},
-		Spec: core1.PodSpec{
-			RestartPolicy:                 core1.RestartPolicyNever,
-			SchedulingGates:               []core1.PodSchedulingGate{{Name: gate}},
-			AutomountServiceAccountToken:  &no,
-			EnableServiceLinks:            &no,
-			TerminationGracePeriodSeconds: &grace,
-			DNSPolicy:                     core1.DNSDefault, // servers ask for names of the Internet
-			SecurityContext:               &core1.PodSecurityContext{SeccompProfile: &core1.SeccompProfile{Type: core1.SeccompProfileTypeRuntimeDefault}},
-			Tolerations:                   tolerations(),
-			Containers:                    []core1.Container{server},
-			Volumes: []core1.Volume{{Name: volumesName, VolumeSource: core1.VolumeSource{
-				PersistentVolumeClaim: &core1.PersistentVolumeClaimVolumeSource{ClaimName: e.cfg.Claim},
-			}}},
-		},
-	}
+	pod := e.podAround(server, r, text)
+	pod.Spec.TerminationGracePeriodSeconds = &grace
+	pod.Spec.SchedulingGates = []core1.PodSchedulingGate{{Name: gate}}
+	pod.Spec.Volumes = []core1.Volume{{Name: volumesName, VolumeSource: core1.VolumeSource{
+		PersistentVolumeClaim: &core1.PersistentVolumeClaimVolumeSource{ClaimName: e.storageOf(r.Mounts).claim},
+	}}}
 	// A whole name could replace one of the Internet.
-	pod.Spec.Hostname, _, _ = strings.Cut(s.Hostname, ".")
-	if image.auth != (runtime.Auth{}) {
-		pod.Spec.ImagePullSecrets = []core1.LocalObjectReference{{Name: pod.Name}}
-	}
+	pod.Spec.Hostname, _, _ = strings.Cut(strings.ToLower(s.Hostname), ".")
 	e.memoryVolumes(pod, s)
 	if s.MachineID != "" && !s.ReadOnlyRoot {
 		identify(pod, s.MachineID)
 	}
 	return pod, nil
+}
+
+// podAround returns a pod with a container, and with what all pods have alike. text is the record's.
+func (e *Engine) podAround(server core1.Container, r record, text string) *core1.Pod {
+	no, name := false, e.podName(r.name())
+	pod := &core1.Pod{
+		ObjectMeta: meta.ObjectMeta{
+			Name: name, Labels: e.labels(r),
+			Annotations: map[string]string{annotationRecord: text}, Finalizers: []string{finalizer},
+		},
+		Spec: core1.PodSpec{
+			RestartPolicy:                core1.RestartPolicyNever,
+			AutomountServiceAccountToken: &no,
+			EnableServiceLinks:           &no,
+			DNSPolicy:                    core1.DNSDefault, // servers ask for names of the Internet
+			SecurityContext: &core1.PodSecurityContext{
+				SeccompProfile: &core1.SeccompProfile{Type: core1.SeccompProfileTypeRuntimeDefault},
+			},
+			Tolerations: tolerations(),
+			Containers:  []core1.Container{server},
+		},
+	}
+	e.place(pod, r.Placement)
+	if runtime.Role(r.Role) == runtime.Server { // an installation would begin anew
+		pod.Annotations[annotationEvict] = "true"
+	}
+	if r.Registry != "" {
+		pod.Spec.ImagePullSecrets = []core1.LocalObjectReference{{Name: name}}
+	}
+	return pod
+}
+
+// place bounds the nodes of a pod. Those of a store are spread over them where there is room.
+func (e *Engine) place(pod *core1.Pod, p runtime.Placement) {
+	selector := maps.Clone(p.NodeSelector)
+	if selector == nil {
+		selector = map[string]string{}
+	}
+	selector[core1.LabelOSStable], selector[core1.LabelArchStable] = "linux", goruntime.GOARCH // the keeper's
+	pod.Spec.NodeSelector = selector
+	for _, t := range p.Tolerations {
+		one := core1.Toleration{Key: t.Key, Operator: core1.TolerationOpEqual, Value: t.Value, Effect: core1.TaintEffect(t.Effect)}
+		if t.Value == "" {
+			one.Operator = core1.TolerationOpExists
+		}
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, one)
+	}
+	if p.RuntimeClass != "" {
+		pod.Spec.RuntimeClassName = &p.RuntimeClass
+	}
+	pod.Spec.PriorityClassName = p.PriorityClass
+	pod.Spec.TopologySpreadConstraints = []core1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: core1.LabelHostname, WhenUnsatisfiable: core1.ScheduleAnyway,
+		LabelSelector: &meta.LabelSelector{MatchLabels: map[string]string{labelStore: hash(e.cfg.StoreID)}},
+	}}
+}
+
+// labels returns the labels of a container's pods. The id and the client's labels are for people and their
+// tools: what is no name or value of a label is in the record only.
+func (e *Engine) labels(r record) map[string]string {
+	all := map[string]string{}
+	for key, value := range r.Labels {
+		all[labelsOfClient+key] = value
+	}
+	all[labelID] = r.ID
+	maps.DeleteFunc(all, func(key, value string) bool {
+		return len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0
+	})
+	all[labelStore], all[labelContainer], all[labelRole] = hash(e.cfg.StoreID), e.podName(r.name()), r.Role
+	return all
+}
+
+// serverOf returns the server's container of a pod: others may have added more.
+func serverOf(pod *core1.Pod) *core1.Container {
+	return &pod.Spec.Containers[serverIndex(pod)]
+}
+
+func serverIndex(pod *core1.Pod) int {
+	return max(0, slices.IndexFunc(pod.Spec.Containers, func(c core1.Container) bool { return c.Name == serverContainer }))
 }
 
 // wholeSeconds rounds up, as runtime.Spec has it.
@@ -135,7 +207,8 @@ func identify(pod *core1.Pod, id string) {
 		DownwardAPI: &core1.DownwardAPIVolumeSource{Items: []core1.DownwardAPIVolumeFile{{Path: name, FieldRef: field}}},
 	}})
 	server := &pod.Spec.Containers[0]
-	server.VolumeMounts = append(server.VolumeMounts, core1.VolumeMount{Name: name, MountPath: "/etc/machine-id", SubPath: name, ReadOnly: true})
+	server.VolumeMounts = append(server.VolumeMounts,
+		core1.VolumeMount{Name: name, MountPath: "/etc/machine-id", SubPath: name, ReadOnly: true})
 }
 
 // tolerations keep a pod on a node whose link is cut: with the default, a short cut would
@@ -147,57 +220,60 @@ func tolerations() []core1.Toleration {
 	}
 }
 
-func (e *Engine) container(s runtime.Spec, image resolved, keeper string) (core1.Container, error) {
-	no := false
+func (e *Engine) container(s runtime.Spec, image resolved, folder string) (core1.Container, error) {
 	server := core1.Container{
 		Name:            serverContainer,
 		Image:           image.ref,
 		ImagePullPolicy: core1.PullIfNotPresent,
-		Command:         command(s),
+		Command:         literals(keeper.Command(s, s.StopSignal)),
 		WorkingDir:      s.Workdir,
 		TTY:             s.TTY,
 		Stdin:           s.Name.Role == runtime.Server, // for the console; it stays open when a writer disconnects
 		Resources:       e.resources(s.Live),
-		SecurityContext: &core1.SecurityContext{
-			AllowPrivilegeEscalation: &no,
-			ReadOnlyRootFilesystem:   &s.ReadOnlyRoot,
-			Capabilities:             &core1.Capabilities{Drop: []core1.Capability{"ALL"}, Add: capabilities},
-		},
-		VolumeMounts: []core1.VolumeMount{{Name: volumesName, MountPath: keeperDir, SubPath: keeper, ReadOnly: true}},
+		SecurityContext: confined(s.Name.Role, s.ReadOnlyRoot),
+		VolumeMounts:    []core1.VolumeMount{{Name: volumesName, MountPath: keeper.Dir, SubPath: folder, ReadOnly: true}},
+	}
+	if s.Name.Role == runtime.Server {
+		server.Lifecycle = &core1.Lifecycle{PreStop: &core1.LifecycleHandler{Exec: &core1.ExecAction{Command: keeper.Hold(s)}}}
 	}
 	for _, v := range s.Env {
 		name, value, _ := strings.Cut(v, "=")
 		server.Env = append(server.Env, core1.EnvVar{Name: name, Value: literal(value)})
 	}
+	at := e.storageOf(sources(s.Mounts))
 	for _, m := range s.Mounts {
-		path, err := e.subPath(m.Source)
+		path, err := at.subPath(m.Source)
 		if err != nil {
 			return server, err
 		}
-		server.VolumeMounts = append(server.VolumeMounts, core1.VolumeMount{Name: volumesName, MountPath: m.Target, SubPath: path, ReadOnly: m.ReadOnly})
+		server.VolumeMounts = append(server.VolumeMounts,
+			core1.VolumeMount{Name: volumesName, MountPath: m.Target, SubPath: path, ReadOnly: m.ReadOnly})
 	}
 	for _, p := range s.Ports {
-		port := core1.ContainerPort{HostPort: int32(p.Port), ContainerPort: int32(p.ContainerPort), HostIP: p.IP, Protocol: core1.Protocol(strings.ToUpper(p.Protocol))}
+		port := core1.ContainerPort{HostPort: int32(p.Port), ContainerPort: int32(p.ContainerPort), HostIP: p.IP,
+			Protocol: core1.Protocol(strings.ToUpper(p.Protocol))}
 		server.Ports = append(server.Ports, port)
 	}
 	return server, setUser(server.SecurityContext, s.User)
 }
 
-// command returns the keeper with the spec's command.
-func command(s runtime.Spec) []string {
-	list := []string{keeperPath, "run"}
-	if s.StopSignal != "" {
-		list = append(list, "-stop", s.StopSignal)
+// confined returns the hardening of every container of a role.
+func confined(role runtime.Role, readOnlyRoot bool) *core1.SecurityContext {
+	no, add := false, capabilities
+	if role == runtime.Install {
+		add = installerCapabilities
 	}
-	if s.SignalGroup {
-		list = append(list, "-group")
+	return &core1.SecurityContext{
+		AllowPrivilegeEscalation: &no,
+		ReadOnlyRootFilesystem:   &readOnlyRoot,
+		Capabilities:             &core1.Capabilities{Drop: []core1.Capability{"ALL"}, Add: add},
 	}
-	if s.Home != "" {
-		list = append(list, "-home", s.Home)
-	}
-	list = append(list, "--")
-	for _, arg := range s.Command {
-		list = append(list, literal(arg))
+}
+
+// literals keeps Kubernetes from expanding $(NAME) in texts.
+func literals(texts []string) (list []string) {
+	for _, text := range texts {
+		list = append(list, literal(text))
 	}
 	return list
 }
@@ -205,13 +281,13 @@ func command(s runtime.Spec) []string {
 // literal keeps Kubernetes from expanding $(NAME) in a text.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
-// setUser sets the user of a container. Kubernetes takes numbers only.
+// setUser sets the user of a container. Kubernetes takes numbers only, and root has one in every image.
 func setUser(c *core1.SecurityContext, user string) error {
 	if user == "" {
 		return nil
 	}
 	uid, gid, grouped := strings.Cut(user, ":")
-	number, err := strconv.ParseInt(uid, 10, 64)
+	number, err := accountNumber(uid)
 	if err != nil {
 		return fmt.Errorf("%w: %q needs the number of the user", lacking(runtime.CanNameUsers), user)
 	}
@@ -219,7 +295,7 @@ func setUser(c *core1.SecurityContext, user string) error {
 	if !grouped {
 		return nil
 	}
-	group, err := strconv.ParseInt(gid, 10, 64)
+	group, err := accountNumber(gid)
 	if err != nil {
 		return fmt.Errorf("%w: %q needs the number of the group", lacking(runtime.CanNameUsers), user)
 	}
@@ -227,13 +303,44 @@ func setUser(c *core1.SecurityContext, user string) error {
 	return nil
 }
 
-// subPath returns the path in the claim of a directory of the host.
-func (e *Engine) subPath(source string) (string, error) {
-	path, err := filepath.Rel(e.cfg.Volumes, source)
+// accountNumber returns the number of a user or a group.
+func accountNumber(name string) (int64, error) {
+	if name == "root" {
+		return 0, nil
+	}
+	return strconv.ParseInt(name, 10, 64)
+}
+
+// storage is a claim, and the directory at which berth has mounted it.
+type storage struct{ claim, dir string }
+
+// storageOf returns the one claim of a pod that mounts some directories of berth's host. It holds the keeper too: a
+// pod whose claim is not what berth has mounted has no keeper, and does not start with an empty volume.
+func (e *Engine) storageOf(sources []string) storage {
+	if len(sources) > 0 {
+		dir := filepath.Dir(sources[0])
+		if claim := e.cfg.Claims[dir]; claim != "" {
+			return storage{claim, dir}
+		}
+	}
+	return storage{e.cfg.Claim, e.cfg.Volumes}
+}
+
+// subPath returns the path in the claim of a directory of berth's host.
+func (s storage) subPath(source string) (string, error) {
+	path, err := filepath.Rel(s.dir, source)
 	if err != nil || !filepath.IsLocal(path) || path == "." {
-		return "", fmt.Errorf("%w: %s is not in the directory of the volumes, %s", lacking(runtime.CanMountHost), source, e.cfg.Volumes)
+		return "", fmt.Errorf("%w: %s is not in the directory of the volumes, %s", lacking(runtime.CanMountHost), source, s.dir)
 	}
 	return path, nil
+}
+
+// sources returns the directories of berth's host that a pod mounts.
+func sources(mounts []runtime.Mount) (list []string) {
+	for _, m := range mounts {
+		list = append(list, m.Source)
+	}
+	return list
 }
 
 // rounded returns limits with billionths of a processor, as Docker counts them.
@@ -291,9 +398,11 @@ func (e *Engine) memoryVolumes(pod *core1.Pod, s runtime.Spec) {
 	}
 }
 
-// successor returns the pod of the next run: the pod as it was created, with the record of
-// the run that ended. started is the time of the start; zero: with the gate.
-func successor(pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) {
+// successor returns the pod of the next run: the pod as it was created, with the limits and the record of
+// now. Of the pod that the cluster returns it takes only what berth has set: others add containers, volumes,
+// priorities and more to pods, which a new pod may not have, or gets again. started is the time of the
+// start; zero: with the gate.
+func (e *Engine) successor(pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) {
 	if ended(pod) {
 		if last := lastRun(pod); last != nil {
 			r.Last = last
@@ -303,20 +412,73 @@ func successor(pod *core1.Pod, r record, started time.Time) (*core1.Pod, error) 
 	if err != nil {
 		return nil, err
 	}
-	next := &core1.Pod{
-		ObjectMeta: meta.ObjectMeta{
-			Name: pod.Name, Labels: pod.Labels, Annotations: map[string]string{annotationRecord: text}, Finalizers: []string{finalizer},
-		},
-		Spec: *pod.Spec.DeepCopy(),
+	next := e.podAround(e.own(pod, r), r, text)
+	next.Spec.TerminationGracePeriodSeconds, next.Spec.Hostname = pod.Spec.TerminationGracePeriodSeconds, pod.Spec.Hostname
+	for _, v := range pod.Spec.Volumes {
+		if ownVolume(v.Name) {
+			next.Spec.Volumes = append(next.Spec.Volumes, v)
+		}
 	}
 	if id := pod.Annotations[annotationID]; id != "" {
 		next.Annotations[annotationID] = id
 	}
-	next.Spec.NodeName, next.Spec.SchedulingGates = "", nil
 	if started.IsZero() {
 		next.Spec.SchedulingGates = []core1.PodSchedulingGate{{Name: gate}}
 	} else {
 		next.Annotations[annotationStart] = started.UTC().Format(time.RFC3339Nano)
 	}
 	return next, nil
+}
+
+// ownVolume reports whether berth has added the volume of a name to a pod.
+func ownVolume(name string) bool {
+	return slices.Contains([]string{volumesName, "machine-id", "shm", "tmp", "run"}, name)
+}
+
+// own returns the server's container of a pod as berth has set it, with the limits of now.
+func (e *Engine) own(pod *core1.Pod, r record) core1.Container {
+	was := serverOf(pod)
+	next := core1.Container{
+		Name: serverContainer, Image: cmp.Or(r.Image, was.Image), ImagePullPolicy: core1.PullIfNotPresent, Command: was.Command,
+		WorkingDir: was.WorkingDir, TTY: was.TTY, Stdin: was.Stdin, Ports: slices.Clone(was.Ports),
+		Resources: keepStorage(e.resources(r.Live), was.Resources),
+	}
+	if hooked(was) {
+		next.Lifecycle = &core1.Lifecycle{PreStop: was.Lifecycle.PreStop}
+	}
+	for _, v := range was.Env {
+		if v.ValueFrom == nil {
+			next.Env = append(next.Env, v)
+		}
+	}
+	for _, m := range was.VolumeMounts {
+		if m.MountPath == keeper.Dir {
+			m.SubPath = e.keeper.Existing(e.storageOf(r.Mounts).dir, m.SubPath)
+		}
+		if ownVolume(m.Name) {
+			next.VolumeMounts = append(next.VolumeMounts, m)
+		}
+	}
+	context := cmp.Or(was.SecurityContext, &core1.SecurityContext{})
+	next.SecurityContext = confined(runtime.Role(r.Role), context.ReadOnlyRootFilesystem != nil && *context.ReadOnlyRootFilesystem)
+	next.SecurityContext.RunAsUser, next.SecurityContext.RunAsGroup = context.RunAsUser, context.RunAsGroup
+	return next
+}
+
+// hooked reports whether a container has the hook of the keeper. That of a pod which an older berth has created
+// knows none.
+func hooked(c *core1.Container) bool {
+	return c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Exec != nil &&
+		slices.Contains(c.Lifecycle.PreStop.Exec.Command, keeper.Path)
+}
+
+// keepStorage returns resources with the limit of the ephemeral storage of others: it is that of the
+// creation.
+func keepStorage(r, of core1.ResourceRequirements) core1.ResourceRequirements {
+	delete(r.Limits, core1.ResourceEphemeralStorage)
+	delete(r.Requests, core1.ResourceEphemeralStorage)
+	if limit, has := of.Limits[core1.ResourceEphemeralStorage]; has {
+		r.Limits[core1.ResourceEphemeralStorage], r.Requests[core1.ResourceEphemeralStorage] = limit, of.Requests[core1.ResourceEphemeralStorage]
+	}
+	return r
 }

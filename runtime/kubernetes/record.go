@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	core1 "k8s.io/api/core/v1"
 
 	"berth/runtime"
@@ -18,11 +20,16 @@ import (
 const (
 	labelStore       = "berth.io/store"
 	labelContainer   = "berth.io/container" // the pod's own name, which a Service selects
+	labelID          = "berth.io/internal-id"
+	labelRole        = "berth.io/role"
+	labelsOfClient   = "labels.berth.io/" // and the client's key
 	annotationRecord = "berth.io/record"
 	annotationStart  = "berth.io/started"
 	annotationID     = "berth.io/machine-id"
-	annotationEnd    = "berth.io/ended"  // when the node of a run was found to be fenced
-	annotationKill   = "berth.io/killed" // the engine deletes the pod of a run to end it
+	annotationEnd    = "berth.io/ended"            // when the node of a run was found to be fenced
+	annotationKill   = "berth.io/killed"           // the engine deletes the pod of a run to end it
+	annotationPublic = "berth.io/public-addresses" // of a node: those that a NAT translates to it, comma-separated
+	annotationEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	gate             = "berth.io/start"
 	finalizer        = "berth.io/observed"
 	serverContainer  = "server" // name of a pod's container
@@ -37,6 +44,8 @@ type record struct {
 	ID, Role    string
 	ContainerID string // the pods of all runs of a container have the same
 	ImageID     string
+	Image       string `json:",omitempty"` // reference with the digest; empty in a record of an older berth
+	Registry    string `json:",omitempty"` // whose configured credentials the image needs; empty: none
 	SpecHash    string
 	Revision    uint64            `json:",omitempty"`
 	Incarnation string            `json:",omitempty"`
@@ -46,8 +55,9 @@ type record struct {
 	StopTimeout time.Duration     `json:",omitempty"`
 	SignalGroup bool              `json:",omitempty"`
 	User        string            `json:",omitempty"` // of the spec, or of the image
-	Ports       []runtime.Port    `json:",omitempty"` // that a load balancer publishes
+	Ports       []runtime.Port    `json:",omitempty"` // an older berth has recorded only those that a load balancer publishes
 	Labels      map[string]string `json:",omitempty"` // of the client
+	Placement   runtime.Placement `json:",omitzero"`
 	Last        *run              `json:",omitempty"` // the last run that exited, of an earlier pod
 }
 
@@ -71,7 +81,13 @@ func (e *Engine) recordOf(pod *core1.Pod) (r record, ours bool) {
 	if pod.Labels[labelStore] != hash(e.cfg.StoreID) || json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &r) != nil {
 		return r, false
 	}
-	if claimOf(pod) != e.cfg.Claim {
+	if r.Registry == "" && slices.ContainsFunc(pod.Spec.ImagePullSecrets,
+		func(s core1.LocalObjectReference) bool { return s.Name == pod.Name }) {
+		if named, err := reference.ParseNormalizedNamed(serverOf(pod).Image); err == nil { // an older berth has not recorded it
+			r.Registry = reference.Domain(named)
+		}
+	}
+	if claimOf(pod) != e.storageOf(r.Mounts).claim {
 		r.SpecHash = "" // so that the container is made anew once it does not run
 	}
 	return r, e.podName(r.name()) == pod.Name

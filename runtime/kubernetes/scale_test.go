@@ -113,7 +113,7 @@ func (c cluster) populate(b *testing.B) (names []runtime.Name) {
 		if err != nil {
 			return err
 		}
-		request := c.admin.client.Patch("application/merge-patch+json").Resource(resource).Name(name).SubResource("status")
+		request := c.admin.api().Patch("application/merge-patch+json").Resource(resource).Name(name).SubResource("status")
 		if resource == "pods" {
 			request.Namespace(c.cfg.Namespace)
 		}
@@ -125,7 +125,7 @@ func (c cluster) populate(b *testing.B) (names []runtime.Name) {
 		g.Go(func() error {
 			node := testNode(fmt.Sprint("node-", i), core1.ConditionTrue)
 			node.Status.Allocatable = core1.ResourceList{core1.ResourcePods: resource.MustParse("110")}
-			if err := c.admin.client.Post().Resource("nodes").Body(node).Do(b.Context()).Error(); err != nil {
+			if err := c.admin.api().Post().Resource("nodes").Body(node).Do(b.Context()).Error(); err != nil {
 				return err
 			}
 			return status("nodes", node.Name, node.Status)
@@ -146,7 +146,7 @@ func (c cluster) populate(b *testing.B) (names []runtime.Name) {
 			}
 			pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, fmt.Sprint("node-", i%scaleNodes)
 			pod.Annotations[annotationStart] = time.Now().UTC().Format(time.RFC3339Nano)
-			if err := c.admin.client.Post().Namespace(c.cfg.Namespace).Resource("pods").Body(pod).Do(b.Context()).Error(); err != nil {
+			if err := c.admin.api().Post().Namespace(c.cfg.Namespace).Resource("pods").Body(pod).Do(b.Context()).Error(); err != nil {
 				return err
 			}
 			return status("pods", pod.Name, core1.PodStatus{Phase: core1.PodRunning, ContainerStatuses: []core1.ContainerStatus{{

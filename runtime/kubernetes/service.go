@@ -85,9 +85,9 @@ func (e *Engine) publish(ctx context.Context, name string, ports []runtime.Port)
 	options := &meta.PatchOptions{FieldManager: "berth", Force: &force}
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	for {
+	for wait := 200 * time.Millisecond; ; wait *= 2 {
 		var s core1.Service
-		err := e.client.Patch(types.ApplyYAMLPatchType).Namespace(e.cfg.Namespace).Resource("services").Name(name).
+		err := e.api().Patch(types.ApplyYAMLPatchType).Namespace(e.cfg.Namespace).Resource("services").Name(name).
 			VersionedParams(options, e.parameters).Body(body).Do(ctx).Into(&s)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (e *Engine) publish(ctx context.Context, name string, ports []runtime.Port)
 			return err
 		}
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(wait):
 		case <-limited.Done():
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -131,8 +131,10 @@ func publishedAt(s *core1.Service, ip string) (bool, error) {
 // removeOwned removes what has the name of a container beside its pod: the Service of its ports,
 // and the Secret of its image.
 func (e *Engine) removeOwned(ctx context.Context, name string) error {
+	e.credentials.Delete(name)
+	e.exits.Delete(name)
 	for _, resource := range []string{"services", "secrets"} {
-		err := e.client.Delete().Namespace(e.cfg.Namespace).Resource(resource).Name(name).Do(ctx).Error()
+		err := e.api().Delete().Namespace(e.cfg.Namespace).Resource(resource).Name(name).Do(ctx).Error()
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	core1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth/runtime"
+	"berth/runtime/keeper"
 )
 
 // startLimit is how long Start waits for a container to run. A pull takes longer, and a kill
@@ -52,9 +56,7 @@ func (e *Engine) start(ctx context.Context, pod *core1.Pod, r record) (err error
 		if err := e.prepare(ctx, pod, r); err != nil {
 			return err
 		}
-		err := e.patch(ctx, pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"},
-			operation{"add", "/metadata/annotations/berth.io~1started", time.Now().UTC().Format(time.RFC3339Nano)})
-		if err != nil {
+		if pod, err = e.ungate(ctx, pod, r); err != nil {
 			return err
 		}
 	default:
@@ -67,12 +69,34 @@ func (e *Engine) start(ctx context.Context, pod *core1.Pod, r record) (err error
 			return false, runtime.ErrNotFound
 		}
 		pod = now
-		return running(now) || ended(now) || startError(now) != nil, nil
+		return running(now) || ended(now) || startError(now) != nil || unschedulable(now) != "" && now.Status.NominatedNodeName == "", nil
 	})
 	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
 		return err
 	}
 	return e.startResult(ctx, pod, r)
+}
+
+// ungate starts a pod that was created. It is replaced if its node, what is published there, or its keeper is
+// another one since.
+func (e *Engine) ungate(ctx context.Context, pod *core1.Pod, r record) (*core1.Pod, error) {
+	next := pod.DeepCopy()
+	next.Spec.Affinity = nil
+	if e.cfg.Balancer == nil {
+		if err := e.bindToNode(ctx, next, portsOf(pod, r)); err != nil {
+			return nil, err
+		}
+	}
+	gone := func(m core1.VolumeMount) bool {
+		return m.MountPath == keeper.Dir && e.keeper.Existing(e.storageOf(r.Mounts).dir, m.SubPath) != m.SubPath
+	}
+	bound := equality.Semantic.DeepEqual(next.Spec.Affinity, pod.Spec.Affinity) &&
+		equality.Semantic.DeepEqual(serverOf(next).Ports, serverOf(pod).Ports)
+	if !bound || slices.ContainsFunc(serverOf(pod).VolumeMounts, gone) {
+		return e.replace(ctx, pod, r, time.Now())
+	}
+	return pod, e.patch(ctx, pod, "", operation{Op: "remove", Path: "/spec/schedulingGates"},
+		operation{"add", "/metadata/annotations/berth.io~1started", time.Now().UTC().Format(time.RFC3339Nano)})
 }
 
 // wasStarting reports whether the start of a pod was in progress when Inspect saw it last.
@@ -95,13 +119,60 @@ func (e *Engine) startResult(ctx context.Context, pod *core1.Pod, r record) erro
 	case running(pod) || ended(pod):
 		return nil
 	}
-	return fmt.Errorf("%w: %s", runtime.ErrStarting, waitsFor(pod))
+	if text := unschedulable(pod); text != "" && pod.Status.NominatedNodeName == "" {
+		return fmt.Errorf("%w: %w: %s", runtime.ErrStarting, runtime.ErrNoRoom, text)
+	}
+	return fmt.Errorf("%w: %s%s", runtime.ErrStarting, waitsFor(pod), e.lastWarning(ctx, pod))
+}
+
+// lastWarning returns the last event of a pod on a node that is a warning, for example that a volume cannot be
+// mounted: the pod's status does not have it.
+func (e *Engine) lastWarning(ctx context.Context, pod *core1.Pod) string {
+	if pod.Spec.NodeName == "" || e.connection.Load() == nil {
+		return ""
+	}
+	options := &meta.ListOptions{FieldSelector: "type=Warning,involvedObject.uid=" + string(pod.UID), Limit: maxEvents}
+	var list core1.EventList
+	err := e.api().Get().Namespace(e.cfg.Namespace).Resource("events").VersionedParams(options, e.parameters).Do(ctx).Into(&list)
+	if err != nil { // without the permission, the text is shorter
+		return ""
+	}
+	var last core1.Event
+	for _, event := range list.Items {
+		if last.Message == "" || !event.LastTimestamp.Before(&last.LastTimestamp) {
+			last = event
+		}
+	}
+	if last.Message == "" {
+		return ""
+	}
+	return ": " + last.Reason + ": " + last.Message
+}
+
+// maxEvents bounds the events of a pod that are read: the cluster counts those that repeat in one.
+const maxEvents = 50
+
+// unschedulable returns why the scheduler has found no node for a pod; empty: it has one, or still searches.
+// The pod stays as it is: an autoscaler adds a node for it, and the scheduler tries again when a node
+// changes.
+func unschedulable(pod *core1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == core1.PodScheduled && condition.Status == core1.ConditionFalse && condition.Reason == core1.PodReasonUnschedulable {
+			return condition.Message
+		}
+	}
+	return ""
 }
 
 // waitsFor returns what the start of a pod waits for.
 func waitsFor(pod *core1.Pod) string {
-	if pod.Spec.NodeName == "" {
+	switch {
+	case pod.Spec.NodeName == "" && pod.Status.NominatedNodeName != "":
+		return "node " + pod.Status.NominatedNodeName + " ends pods of a lower priority for it"
+	case pod.Spec.NodeName == "":
 		return "no node was chosen yet"
+	case pod.DeletionTimestamp != nil:
+		return "somebody deleted its pod, and node " + pod.Spec.NodeName + " has not ended it yet"
 	}
 	text := "node " + pod.Spec.NodeName + " pulls the image, or prepares the volume"
 	if w := containerState(pod).Waiting; w != nil && w.Message != "" {
@@ -112,14 +183,8 @@ func waitsFor(pod *core1.Pod) string {
 
 // startError returns why a pod cannot start; nil if it has started or may still start.
 func startError(pod *core1.Pod) error {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type != core1.PodScheduled || condition.Status != core1.ConditionFalse || condition.Reason != core1.PodReasonUnschedulable {
-			continue
-		}
-		if strings.Contains(condition.Message, "free ports") { // the scheduler has no reason for it
-			return fmt.Errorf("%w: %s", runtime.ErrPortTaken, condition.Message)
-		}
-		return fmt.Errorf("%w: %s", runtime.ErrNoRoom, condition.Message)
+	if text := unschedulable(pod); strings.Contains(text, "free ports") { // the scheduler has no reason for it
+		return fmt.Errorf("%w: %s", runtime.ErrPortTaken, text)
 	}
 	// The kubelet has refused it, for example because another pod has just taken the room.
 	if pod.Status.Phase == core1.PodFailed && pod.Status.Reason != "" && !ran(pod) {
@@ -191,37 +256,52 @@ func (e *Engine) end(ctx context.Context, pod *core1.Pod) error {
 	return e.await(ctx, pod, func(now *core1.Pod) (bool, error) { return now == nil || ended(now), nil })
 }
 
-// bindToNode binds a pod with ports to the node that has their address.
+// bindToNode binds a pod with ports to the node that has their addresses. A port whose address is translated on the way is
+// published at every address of the node.
 func (e *Engine) bindToNode(ctx context.Context, pod *core1.Pod, ports []runtime.Port) error {
-	var wanted string
-	for _, p := range ports {
-		if p.Port == kubeletPort {
-			return fmt.Errorf("%w: port %d is the kubelet's", runtime.ErrInvalid, p.Port)
-		}
-		ip, err := netip.ParseAddr(p.IP)
-		if err != nil {
-			return fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
-		}
-		if !ip.IsUnspecified() && !ip.IsLoopback() { // every node has those
-			wanted = p.IP
-		}
-	}
-	if wanted == "" {
-		return nil
-	}
-	nodes, _, err := e.nodes(ctx)
-	if err != nil {
+	wanted, err := addressesOfPorts(ports)
+	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	for _, node := range nodes {
-		for _, address := range node.Status.Addresses {
-			if address.Address == wanted {
-				pod.Spec.Affinity = onNode(node.Name)
-				return nil
+	name, all := e.watched.withAddresses(wanted)
+	if name == "" {
+		nodes, _, err := e.nodes(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(nodes, func(node core1.Node) bool { return addressesOf(&node).have(wanted) })
+		if at < 0 {
+			return fmt.Errorf("%w: no node has %s", runtime.ErrNoAddress, strings.Join(wanted, " and "))
+		}
+		name, all = nodes[at].Name, addressesOf(&nodes[at])
+	}
+	pod.Spec.Affinity = onNode(name)
+	for i, p := range ports {
+		if own, has := all[p.IP]; has {
+			serverOf(pod).Ports[i].HostIP = ""
+			if own {
+				serverOf(pod).Ports[i].HostIP = p.IP
 			}
 		}
 	}
-	return fmt.Errorf("%w: no node has %s", runtime.ErrNoAddress, wanted)
+	return nil
+}
+
+// addressesOfPorts returns the addresses of ports that not every node has.
+func addressesOfPorts(ports []runtime.Port) (list []string, err error) {
+	for _, p := range ports {
+		if p.Port == kubeletPort {
+			return nil, fmt.Errorf("%w: port %d is the kubelet's", runtime.ErrInvalid, p.Port)
+		}
+		ip, err := netip.ParseAddr(p.IP)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+		}
+		if !ip.IsUnspecified() && !ip.IsLoopback() && !slices.Contains(list, p.IP) {
+			list = append(list, p.IP)
+		}
+	}
+	return list, nil
 }
 
 func onNode(name string) *core1.Affinity {

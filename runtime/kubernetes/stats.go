@@ -157,7 +157,7 @@ func (e *Engine) statsError(ctx context.Context, node string) string {
 // that also allows an exec in every pod.
 func (e *Engine) askKubelet(ctx context.Context, name string) (one summary, err error) {
 	var node core1.Node
-	if err := e.client.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+	if err := e.api().Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 		return one, err
 	}
 	port := kubeletPort
@@ -173,9 +173,9 @@ func (e *Engine) askKubelet(ctx context.Context, name string) (one summary, err 
 			hostname = a.Address
 		}
 	}
-	config := e.rest
+	config := e.connection.Load().rest
 	if e.cfg.KubeletCA != "" { // a kubelet that signs its own certificate names no address in it
-		config = rest.CopyConfig(e.rest)
+		config = rest.CopyConfig(e.connection.Load().rest)
 		config.Insecure, config.CAFile, config.CAData, config.ServerName = false, e.cfg.KubeletCA, nil, hostname
 	}
 	client, err := rest.HTTPClientFor(config)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	core1 "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +20,10 @@ import (
 // return quickly.
 func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var lease sync.WaitGroup
+	defer lease.Wait()
 	defer cancel()
+	lease.Go(func() { e.keepLease(ctx) })
 	pods, version, err := e.pods(ctx)
 	if err != nil {
 		return err
@@ -39,13 +44,22 @@ func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify
 	defer nodeEvents.Stop()
 
 	seen := newPlacement(pods, nodes)
+	e.watched.begin(nodes)
+	defer e.watched.end()
 	listed(found(pods))
+	again := time.NewTicker(outputTime / 2)
+	defer again.Stop()
 	for {
 		var event watch.Event
 		var open bool
 		select {
 		case event, open = <-podEvents.ResultChan():
 		case event, open = <-nodeEvents.ResultChan():
+		case <-again.C: // Inspect replaces those whose output had its time
+			for _, n := range seen.leaving() {
+				notify(n)
+			}
+			continue
 		}
 		if !open {
 			return watchError(ctx, errors.New("the stream is closed"))
@@ -57,8 +71,8 @@ func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify
 				notify(r.name())
 			}
 		case *core1.Node:
+			e.watched.set(object, event.Type == watch.Deleted)
 			if names, changed := seen.setNode(object, event.Type == watch.Deleted); changed {
-				e.ready.forget(object.Name)
 				for _, n := range names {
 					notify(n)
 				}
@@ -78,7 +92,7 @@ func watchError(ctx context.Context, err error) error {
 
 // events returns the changes since a version of this store's pods, or of the nodes.
 func (e *Engine) events(ctx context.Context, resource, version string) (watch.Interface, error) {
-	request, options := e.client.Get().Resource(resource), &meta.ListOptions{}
+	request, options := e.api().Get().Resource(resource), &meta.ListOptions{}
 	if resource == "pods" {
 		request, options = request.Namespace(e.cfg.Namespace), e.selected()
 	}
@@ -109,6 +123,16 @@ func (p *placement) setPod(pod ourPod, deleted bool) {
 		return
 	}
 	p.pods[pod.pod] = pod
+}
+
+// leaving returns the containers whose pods are kept only by the engine.
+func (p *placement) leaving() (names []runtime.Name) {
+	for _, one := range p.pods {
+		if one.leaves {
+			names = append(names, one.name)
+		}
+	}
+	return names
 }
 
 // setNode reports whether a node is reached in another way than before, and returns the

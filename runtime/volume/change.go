@@ -15,12 +15,12 @@ import (
 )
 
 // Mkdir creates the folder p and its parents. A folder that exists is left unchanged.
-func (f Files) Mkdir(ctx context.Context, id, p string) error {
+func (m *Manager) Mkdir(ctx context.Context, id, p string) error {
 	p, err := parse(p)
 	if err != nil {
 		return err
 	}
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
+	return m.change(ctx, id, p, func(vol *Volume) error {
 		dir, err := vol.mkdirs(p)
 		if errors.Is(err, fs.ErrNotExist) { // a dangling link
 			return exists(p)
@@ -34,7 +34,7 @@ func (f Files) Mkdir(ctx context.Context, id, p string) error {
 
 // parent opens the parent folder of name, and creates it and its parents if they
 // are missing. It returns the folder and the last component of name.
-func (vol *openVolume) parent(name string) (*fsys.Folder, string, error) {
+func (vol *Volume) parent(name string) (*fsys.Folder, string, error) {
 	dir, base := split(name)
 	if base == "" || base == "." || base == ".." {
 		return nil, "", v1.ErrInvalidPath
@@ -44,7 +44,7 @@ func (vol *openVolume) parent(name string) (*fsys.Folder, string, error) {
 }
 
 // mkdirs opens the folder dir and creates its missing components.
-func (vol *openVolume) mkdirs(dir string) (*fsys.Folder, error) {
+func (vol *Volume) mkdirs(dir string) (*fsys.Folder, error) {
 	f, err := vol.root.OpenFolder(dir)
 	if dir == root || !fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
@@ -67,7 +67,7 @@ func (vol *openVolume) mkdirs(dir string) (*fsys.Folder, error) {
 
 // deepest returns the longest beginning of dir that is a folder, if dir itself is none, and the rest. It
 // searches in halves: a walk up from the end would take a time that is quadratic to the depth.
-func (vol *openVolume) deepest(dir string) (at, rest string) {
+func (vol *Volume) deepest(dir string) (at, rest string) {
 	var ends []int
 	for i := range len(dir) {
 		if dir[i] == '/' {
@@ -86,7 +86,7 @@ func (vol *openVolume) deepest(dir string) (at, rest string) {
 
 // makeIn opens the folder at p, name in up. If it is missing, makeIn creates it, and makes its name
 // durable.
-func (vol *openVolume) makeIn(up *fsys.Folder, name, p string) (*fsys.Folder, error) {
+func (vol *Volume) makeIn(up *fsys.Folder, name, p string) (*fsys.Folder, error) {
 	if err := vol.ctxErr(); err != nil {
 		return nil, err
 	}
@@ -109,15 +109,18 @@ func (vol *openVolume) makeIn(up *fsys.Folder, name, p string) (*fsys.Folder, er
 
 // mkdir creates the folder name in up with the default mode and the owner of up, within the limits of
 // the volume.
-func (vol *openVolume) mkdir(up *fsys.Folder, name string) (*fsys.Folder, error) {
-	if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+func (vol *Volume) mkdir(up *fsys.Folder, name string) (*fsys.Folder, error) {
+	if err := vol.allow(up, name, fs.ModeDir); err != nil {
 		return nil, err
 	}
-	f, err := up.MakeFolder(name)
+	var f *fsys.Folder
+	err := vol.withBlock(func() (err error) {
+		f, err = up.MakeFolder(name)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	vol.quota.Add(blockBytes)
 	o, err := newOwner(up)
 	if err == nil {
 		err = o.finish(f.File, 0o755)
@@ -130,7 +133,7 @@ func (vol *openVolume) mkdir(up *fsys.Folder, name string) (*fsys.Folder, error)
 }
 
 // Rename moves src to dst, which must not exist. It creates dst's parents.
-func (f Files) Rename(ctx context.Context, id, src, dst string) error {
+func (m *Manager) Rename(ctx context.Context, id, src, dst string) error {
 	src, err := parseEntry(src)
 	if err != nil {
 		return err
@@ -139,10 +142,10 @@ func (f Files) Rename(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return f.withVolume(ctx, id, dst, func(vol *openVolume) error { return vol.rename(src, dst) })
+	return m.change(ctx, id, dst, func(vol *Volume) error { return vol.rename(src, dst) })
 }
 
-func (vol *openVolume) rename(src, dst string) error {
+func (vol *Volume) rename(src, dst string) error {
 	info, err := vol.root.Lstat(src)
 	if err != nil {
 		return refuse(src, err)
@@ -160,6 +163,9 @@ func (vol *openVolume) rename(src, dst string) error {
 		return err
 	}
 	defer to.Close()
+	if err := vol.allowTree(from, path.Base(src), to, base); err != nil {
+		return err
+	}
 	err = from.RenameNew(path.Base(src), to, base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(src)
@@ -189,17 +195,17 @@ func intoItself(verb string) error {
 
 // Delete removes p and everything in it. p disappears at once; if ctx ends before
 // everything is removed, the next scan removes the rest.
-func (f Files) Delete(ctx context.Context, id, p string) error {
+func (m *Manager) Delete(ctx context.Context, id, p string) error {
 	p, err := parseEntry(p)
 	if err != nil {
 		return err
 	}
-	return f.withFolder(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error { return vol.delete(ctx, dir, base) })
+	return m.changeIn(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error { return vol.delete(ctx, dir, base) })
 }
 
-// withFolder is withVolume, and opens the folder of p. base is the name in it.
-func (f Files) withFolder(ctx context.Context, id, p string, do func(vol *openVolume, dir *fsys.Folder, base string) error) error {
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
+// changeIn is change, and opens the folder of p. base is the name in it.
+func (m *Manager) changeIn(ctx context.Context, id, p string, do func(vol *Volume, dir *fsys.Folder, base string) error) error {
+	return m.change(ctx, id, p, func(vol *Volume) error {
 		dir, err := vol.root.OpenFolder(path.Dir(p))
 		if err != nil {
 			return err
@@ -209,7 +215,10 @@ func (f Files) withFolder(ctx context.Context, id, p string, do func(vol *openVo
 	})
 }
 
-func (vol *openVolume) delete(ctx context.Context, dir *fsys.Folder, base string) error {
+func (vol *Volume) delete(ctx context.Context, dir *fsys.Folder, base string) error {
+	if err := vol.allowTree(dir, base, nil, ""); err != nil {
+		return err
+	}
 	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return err
@@ -226,7 +235,7 @@ func (vol *openVolume) delete(ctx context.Context, dir *fsys.Folder, base string
 
 // Chmod sets the permission bits of p, 0 to 0777. It refuses links, which have no
 // mode of their own.
-func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
+func (m *Manager) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
 	p, err := parseEntry(p)
 	if err != nil {
 		return err
@@ -234,8 +243,11 @@ func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error 
 	if mode != mode.Perm() {
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
-	return f.withFolder(ctx, id, p, func(_ *openVolume, dir *fsys.Folder, base string) error {
+	return m.changeIn(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error {
 		info, err := dir.Lstat(base)
+		if err == nil {
+			err = vol.allow(dir, base, info.Mode())
+		}
 		if err != nil {
 			return err
 		}
@@ -264,7 +276,7 @@ func newOwner(in *fsys.Folder) (owner, error) {
 }
 
 // ownerIn returns the owner of new entries of the folder dir, which may be missing.
-func (vol *openVolume) ownerIn(dir string) (owner, error) {
+func (vol *Volume) ownerIn(dir string) (owner, error) {
 	info, err := vol.root.Stat(dir)
 	if err == nil && !info.IsDir() || fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		at, _ := vol.deepest(dir)

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -11,28 +12,28 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
+	"berth/runtime/volume/backup"
 	"berth/runtime/volume/fsys"
 )
 
 // Compress creates an archive of the paths in c. The archive gets its name when it
 // is complete and durable. Links are stored as links; those that point outside the volume are
 // skipped and counted. Sockets, FIFOs and devices are skipped and not counted.
-func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
+func (m *Manager) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
 	job, err := newCompressor(c)
 	if err != nil {
 		return v1.Archive{}, err
 	}
 	out := v1.Archive{Path: v1.EscapePath(job.out)}
-	err = f.withVolume(ctx, id, job.out, func(vol *openVolume) error {
+	err = m.change(ctx, id, job.out, func(vol *Volume) error {
 		if _, err := vol.root.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}
-		job.vol = vol
+		job.vol, job.names.Free = vol, vol.m.opt.Limits.NameBytes
 		return job.run(&out)
 	})
 	return out, err
@@ -40,21 +41,23 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 
 // compressor is one compression in flight.
 type compressor struct {
-	vol       *openVolume
-	format    string
-	folder    string   // base of the names in the archive
-	paths     []string // relative to folder; sorted, none within another
-	out       string   // from the volume's root
-	archive   archive.Writer
-	skipped   int
-	entries   int
-	inodes    map[fsys.Inode]string // archived names of files with several hard links
-	nameBytes int64                 // bytes of memory of inodes
-	holes     int64                 // bytes of holes archived so far
+	vol     *Volume
+	format  string
+	folder  string   // base of the names in the archive
+	paths   []string // relative to folder; sorted, none within another
+	out     string   // from the volume's root
+	archive archive.Writer
+	skipped int
+	entries int
+	names   fsys.Names // archived, of files with several hard links
+	holes   int64      // bytes of holes archived so far
+
+	ignore   backup.Rules  // of what is left out
+	matching time.Duration // that ignore took so far
 }
 
 func newCompressor(c v1.Compression) (*compressor, error) {
-	p := &compressor{format: c.Format, folder: root, inodes: map[fsys.Inode]string{}}
+	p := &compressor{format: c.Format, folder: root}
 	if p.format == "" {
 		p.format = "tar.gz"
 	}
@@ -118,20 +121,20 @@ func (p *compressor) run(out *v1.Archive) error {
 		return refuse(p.folder, err)
 	}
 	defer dir.Close()
+	if place, err := p.vol.placeOf(p.out); err != nil {
+		return err
+	} else if p.vol.denied.match(place, 0) {
+		return deniedFile(p.out)
+	}
 	x, err := p.vol.newTempFor(path.Dir(p.out))
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	err = x.write(newFileMode, func(f *os.File) (err error) {
+	x.durable = true
+	err = x.newFile(x.in, x.name, attributes{owner: x.owner, mode: newFileMode}, func(f *os.File) error {
 		w := &reservedFile{file: f, temp: x}
-		if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
-			return err
-		}
-		err = p.addAll(dir)
-		if closed := p.archive.Close(); err == nil {
-			err = closed
-		}
+		err := p.writeTo(w, dir)
 		out.Size, out.Skipped = w.size, p.skipped
 		return err
 	})
@@ -139,6 +142,18 @@ func (p *compressor) run(out *v1.Archive) error {
 		return err
 	}
 	return x.publish(p.out)
+}
+
+// writeTo writes the archive to w.
+func (p *compressor) writeTo(w io.Writer, dir *fsys.Folder) (err error) {
+	if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
+		return err
+	}
+	err = p.addAll(dir)
+	if closed := p.archive.Close(); err == nil {
+		err = closed
+	}
+	return err
 }
 
 // addAll archives every requested path.
@@ -157,7 +172,7 @@ func (p *compressor) addAll(dir *fsys.Folder) error {
 // addPath archives one path. It follows links in the path's parents.
 func (p *compressor) addPath(dir *fsys.Folder, name string) error {
 	if name == root {
-		return p.tree().walk(dir, "", 0)
+		return p.walker().Walk(dir, root, 0)
 	}
 	in, err := dir.OpenFolder(path.Dir(name))
 	if err != nil {
@@ -165,25 +180,32 @@ func (p *compressor) addPath(dir *fsys.Folder, name string) error {
 	}
 	defer in.Close()
 	base := path.Base(name)
-	e, err := lookup(in, strings.TrimSuffix(name, base), base)
+	e, err := fsys.Lookup(in, path.Dir(name), base)
 	if err != nil {
 		return err
 	}
-	if e.info.Mode()&fs.ModeSymlink != 0 {
+	if e.Info.Mode()&fs.ModeSymlink != 0 {
 		if _, err := dir.Stat(name); fsys.Escapes(err) || errors.Is(err, syscall.ELOOP) {
 			return err
 		}
 	}
-	if err := p.visit(e); err != nil || !e.info.IsDir() {
+	if err := p.visit(e); err != nil || !e.Info.IsDir() {
 		return err
 	}
-	return p.tree().enter(e, strings.Count(name, "/")+1)
+	return p.walker().Enter(e, strings.Count(name, "/")+1)
 }
 
-// tree returns a walker that archives.
-func (p *compressor) tree() *walker {
-	return &walker{ctxErr: p.vol.ctxErr, depth: p.vol.m.opt.Limits.Depth, visit: p.visit,
-		tooDeep: func() error { return tooDeep(p.vol.m.opt.Limits.Depth) }}
+// walker returns a walker that archives.
+func (p *compressor) walker() *fsys.Walker {
+	return &fsys.Walker{Check: p.vol.ctxErr, Depth: p.vol.m.opt.Limits.Depth, Visit: p.visit, Failed: p.vol.failedWalk}
+}
+
+// failedWalk is Walker.Failed of walks that end with an entry that cannot be read, or is too deep.
+func (vol *Volume) failedWalk(_ string, err error) error {
+	if errors.Is(err, fsys.ErrTooDeep) {
+		return tooDeep(vol.m.opt.Limits.Depth)
+	}
+	return fsys.IgnoreMissing(err)
 }
 
 // tooDeep is the error of an archive or a copy of a tree with more levels of folders.
@@ -192,13 +214,23 @@ func tooDeep(limit int) error {
 }
 
 // visit archives one entry.
-func (p *compressor) visit(it entry) error {
+func (p *compressor) visit(it fsys.Entry) error {
+	switch refused, err := p.denied(it); {
+	case err != nil:
+		return err
+	case refused:
+		p.skipped++
+		return nil
+	}
 	if p.entries++; p.entries > p.vol.m.opt.Limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have at most %d", p.vol.m.opt.Limits.Entries)
 	}
-	switch it.info.Mode().Type() {
+	if ignored, err := p.ignored(it); err != nil || ignored {
+		return cmp.Or(err, fs.SkipDir)
+	}
+	switch it.Info.Mode().Type() {
 	case fs.ModeDir:
-		return p.archive.Add(archiveEntry(it.path(), it.info))
+		return p.archive.Add(archiveEntry(it.Path(), it.Info))
 	case fs.ModeSymlink:
 		return p.link(it)
 	case 0:
@@ -208,22 +240,48 @@ func (p *compressor) visit(it entry) error {
 	return nil
 }
 
-func (p *compressor) link(it entry) error {
-	target, err := it.in.Readlink(it.name)
+// denied reports whether an entry is denied to the operation, as everything below a denied folder is.
+func (p *compressor) denied(it fsys.Entry) (bool, error) {
+	if p.vol.denied == nil {
+		return false, nil
+	}
+	err := p.vol.allow(it.In, it.Name, it.Info.Mode())
+	if errors.Is(err, &v1.Error{Code: v1.FileDenied}) {
+		return true, nil
+	}
+	return false, fsys.IgnoreMissing(err)
+}
+
+// ignored reports whether ignore selects an entry. Patterns with many asterisks may take milliseconds for each
+// long path.
+func (p *compressor) ignored(it fsys.Entry) (bool, error) {
+	if len(p.ignore) == 0 {
+		return false, nil
+	}
+	began := time.Now()
+	ignored := p.ignore.Match(it.Path(), it.Info.Mode())
+	if p.matching += time.Since(began); p.matching > matchingTime {
+		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", matchingTime)
+	}
+	return ignored, nil
+}
+
+func (p *compressor) link(it fsys.Entry) error {
+	target, err := it.In.Readlink(it.Name)
 	if err != nil {
 		return ignoreChanged(changed(err))
 	}
-	if !inside(path.Join(p.folder, it.path()), target) {
+	if !inside(path.Join(p.folder, it.Path()), target) {
 		p.skipped++
 		return nil
 	}
-	e := archiveEntry(it.path(), it.info)
+	e := archiveEntry(it.Path(), it.Info)
 	e.Target = target
 	return p.archive.Add(e)
 }
 
-func (p *compressor) file(it entry) error {
-	f, err := fsys.OpenRegular(it.in.Root, it.name, os.O_RDONLY)
+func (p *compressor) file(it fsys.Entry) error {
+	f, err := fsys.OpenRegular(it.In.Root, it.Name, os.O_RDONLY)
 	if err != nil {
 		return changed(err)
 	}
@@ -232,17 +290,20 @@ func (p *compressor) file(it entry) error {
 	if err != nil {
 		return err
 	}
-	e := archiveEntry(it.path(), info)
-	if first := p.seen(it.path(), info); first != "" {
-		e.HardLink, e.Target = true, first
-		return p.archive.Add(e)
+	e := archiveEntry(it.Path(), info)
+	if archive.HardLinks(p.format) {
+		if e.Target = p.names.First(info); e.Target != "" {
+			e.HardLink = true
+			return p.archive.Add(e)
+		}
+		p.names.Add(info, it.Path()) // without memory for it, its other links become files of their own
 	}
-	holes, err := p.holesOf(f, info)
+	holes, err := fsys.Holes(f, info, p.vol.ctxErr)
 	if err != nil {
 		return err
 	}
 	if p.holes += holes; p.holes > p.vol.m.opt.Limits.HoleBytes {
-		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.path())))
+		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.Path())))
 	}
 	// A file that shrinks meanwhile ends with zeros, and one that grows is cut.
 	content := io.MultiReader(io.NewSectionReader(f, 0, info.Size()), zeros{})
@@ -256,64 +317,6 @@ func archiveEntry(name string, info fs.FileInfo) archive.Entry {
 	e := archive.Entry{Name: name, Mode: info.Mode() & (fs.ModePerm | fs.ModeType), Time: info.ModTime(), Size: info.Size()}
 	e.UID, e.GID = int(fsys.Stat(info).Uid), int(fsys.Stat(info).Gid)
 	return e
-}
-
-// inodeOverhead is the memory of a file with several hard links besides its name,
-// in bytes.
-const inodeOverhead = 64
-
-// seen returns the name under which the same file was archived before, if the
-// format supports hard links. Beyond Limits.NameBytes names are not recorded, and
-// the file is archived again.
-func (p *compressor) seen(name string, info fs.FileInfo) string {
-	if fsys.Stat(info).Nlink < 2 || !archive.HardLinks(p.format) {
-		return ""
-	}
-	id := fsys.InodeOf(info)
-	first, known := p.inodes[id]
-	if need := inodeOverhead + int64(len(name)); !known && p.nameBytes+need <= p.vol.m.opt.Limits.NameBytes {
-		p.inodes[id] = name
-		p.nameBytes += need
-	}
-	return first
-}
-
-// eachExtent calls f for the parts of file, up to size, that have data; between them are holes. A
-// part has at most 64 MiB, so that f can check its context often. A file system without holes has
-// one extent.
-func eachExtent(file *os.File, size int64, f func(off, n int64) error) error {
-	const most = 64 << 20
-	for off := int64(0); off < size; {
-		begin, err := file.Seek(off, unix.SEEK_DATA)
-		switch {
-		case errors.Is(err, syscall.ENXIO): // holes up to the end
-			return nil
-		case err != nil:
-			begin = off
-		}
-		end, err := file.Seek(begin, unix.SEEK_HOLE)
-		if err != nil {
-			end = size
-		}
-		end = min(end, size)
-		for off = max(end, off+1); begin < end; begin += most {
-			if err := f(begin, min(end-begin, most)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// holesOf returns the bytes of holes of a file. What a file system has compressed or preallocated is
-// no hole.
-func (p *compressor) holesOf(file *os.File, info fs.FileInfo) (holes int64, err error) {
-	holes = info.Size()
-	err = eachExtent(file, info.Size(), func(_, n int64) error {
-		holes -= n
-		return p.vol.ctxErr()
-	})
-	return min(holes, max(0, info.Size()-allocated(info))), err
 }
 
 // zeros replace what a file does not have any more.

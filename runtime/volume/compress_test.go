@@ -3,6 +3,7 @@ package volume_test
 import (
 	"archive/tar"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +39,9 @@ func TestRoundTrip(t *testing.T) {
 			require.Equal(t, info.Size(), a.Size)
 			require.Equal(t, fs.FileMode(0o644), info.Mode())
 
+			if format != "tar.bz2" {
+				sameStream(t, b, format, want)
+			}
 			require.NoError(t, b.Decompress(t.Context(), id, a.Path, "new/dst"))
 			require.Empty(t, cmp.Diff(want, tree(t, filepath.Join(b.dir, "new/dst"), true)))
 			sparseAgain(t, filepath.Join(b.dir, "new/dst/sparse"))
@@ -47,6 +51,20 @@ func TestRoundTrip(t *testing.T) {
 			require.Empty(t, cmp.Diff(want, tree(t, theirs, true)))
 		})
 	}
+}
+
+// sameStream checks that the archive of the folder src that is sent extracts to the same tree while it arrives.
+func sameStream(t *testing.T, b box, format string, want map[string]string) {
+	t.Helper()
+	stream, err := b.Archive(t.Context(), id, v1.Tree{Folder: "src", Format: format, Ignore: []string{"/out.*"}})
+	require.NoError(t, err)
+	defer stream.Close()
+	r, w := io.Pipe()
+	go func() { _, err := stream.WriteTo(w); w.CloseWithError(err) }()
+	_, err = b.Extract(t.Context(), id, r, v1.Decompression{Destination: "streamed", Format: format})
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(want, tree(t, filepath.Join(b.dir, "streamed"), true)))
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "streamed")))
 }
 
 // TestZerosRoundTrip extracts a highly compressible archive that berth created.
@@ -146,7 +164,7 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	less := opt
 	less.Limits.ZipDirectoryBytes = 16 << 10
 	before := tree(t, b.dir, true)
-	require.Equal(t, "size_limit_exceeded", code(box{Files: reopen(t, b, less).Files()}.Decompress(ctx, id, a.Path, "out")))
+	require.Equal(t, "size_limit_exceeded", code(box{Manager: reopen(t, b, less)}.Decompress(ctx, id, a.Path, "out")))
 	require.Equal(t, before, tree(t, b.dir, true), "it extracts nothing")
 	require.NoError(t, b.Decompress(ctx, id, a.Path, "out"), "the bound is the same both ways")
 	require.NoError(t, b.Delete(ctx, id, "out"))
@@ -160,8 +178,7 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	require.Equal(t, before, tree(t, b.dir, true), "it leaves nothing")
 
 	opt.Limits.NameBytes = 5 << 10 // fewer than all of the hard links are remembered
-	b = box{reopen(t, b, opt), b.Files, b.dir, b.outside}
-	b.Files = b.Manager.Files()
+	b = box{reopen(t, b, opt), b.dir, b.outside}
 	a, err = b.Compress(ctx, id, v1.Compression{Output: "a", Format: "tar"})
 	require.NoError(t, err)
 	require.NoError(t, b.Decompress(ctx, id, a.Path, "out"))

@@ -50,10 +50,11 @@ func TestConfigure(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Dir(outside), filepath.Join(b.dir, "folder")))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o600))
 	require.NoError(t, os.Truncate(create(t, b.dir, "huge"), 1<<30))
-	require.NoError(t, os.Truncate(create(t, b.dir, "full"), configfile.MaxSize))
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "full"), []byte(strings.Repeat("x", configfile.MaxSize)), 0o600))
+	require.NoError(t, os.Truncate(create(t, b.dir, "zeros"), 1<<10))
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "bad"), []byte("a=\\u00x\n"), 0o600))
 	for path, text := range map[string]string{
-		"out": "a link", "in": "a link", "folder/config": "path traversal", "fifo": "not a file", "new": "not a file", "huge": "512 KiB", "full": "512 KiB", "bad": "hexadecimal",
+		"out": "a link", "in": "a link", "folder/config": "path traversal", "fifo": "not a file", "new": "not a file", "huge": "512 KiB", "full": "512 KiB", "zeros": "NUL", "bad": "hexadecimal",
 		"../x": "path traversal", "/etc/passwd": "path traversal", ".": "path traversal", "bad/x": "exists",
 	} {
 		err := configure(port(path))

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"time"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/fsys"
@@ -17,7 +16,7 @@ import (
 // parents. The copy gets its name when it is complete. Modes, times and links are
 // kept; sockets, FIFOs and devices are skipped. As with Decompress, the contents of
 // a folder's copy are durable once the kernel has written them.
-func (f Files) Copy(ctx context.Context, id, src, dst string) error {
+func (m *Manager) Copy(ctx context.Context, id, src, dst string) error {
 	src, err := parse(src)
 	if err != nil {
 		return err
@@ -26,10 +25,10 @@ func (f Files) Copy(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return f.withVolume(ctx, id, dst, func(vol *openVolume) error { return vol.copy(src, dst) })
+	return m.change(ctx, id, dst, func(vol *Volume) error { return vol.copy(src, dst) })
 }
 
-func (vol *openVolume) copy(src, dst string) error {
+func (vol *Volume) copy(src, dst string) error {
 	src, err := vol.follow(src)
 	if err != nil {
 		return refuse(src, err)
@@ -40,134 +39,138 @@ func (vol *openVolume) copy(src, dst string) error {
 		return refuse(src, err)
 	}
 	defer in.Close()
-	e, err := lookup(in, up+"/", base)
+	e, err := fsys.Lookup(in, up, base)
 	if err != nil {
 		return refuse(src, err)
 	}
-	if err := notIntoItself(e.info, src, dst, "copy"); err != nil {
+	if err := notIntoItself(e.Info, src, dst, "copy"); err != nil {
 		return err
 	}
 	if _, err := vol.root.Lstat(dst); err == nil {
 		return exists(dst)
+	}
+	if err := vol.allowCopy(in, base, dst); err != nil {
+		return err
 	}
 	x, err := vol.newTempFor(path.Dir(dst))
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	c := copier{temp: x}
-	switch e.info.Mode().Type() {
+	c := copier{temp: x, to: x.in}
+	switch e.Info.Mode().Type() {
 	case fs.ModeDir:
-		c.entries = -1 // it is none of its own
+		err = c.tree(e)
 	case 0, fs.ModeSymlink:
-		c.single = true
+		x.durable = true
+		err = c.add(e, x.name)
 	default:
 		return notAFile(src)
 	}
-	if err := c.add(e, x.in, x.name, 0); err != nil {
+	if err != nil {
 		return refuse(src, err)
 	}
 	return x.publish(dst)
 }
 
+// allowCopy refuses a copy of the entry base to dst if something of it is denied here or there.
+func (vol *Volume) allowCopy(in *fsys.Folder, base, dst string) error {
+	if vol.denied == nil {
+		return nil
+	}
+	dir, err := vol.pathOf(in.File)
+	if err != nil {
+		return err
+	}
+	dest, err := vol.placeOf(dst)
+	if err != nil {
+		return err
+	}
+	return vol.allowBelow(in, base, []string{path.Join(dir, base), dest})
+}
+
 // copier copies a tree to a temporary entry.
 type copier struct {
 	*temp
-	single  bool // the source is one file
+	to      *fsys.Folder // the folder that is copied to
 	entries int
 }
 
-// tree copies the folder from, whose path is up and which info describes, to the entry as of to.
-func (c *copier) tree(from *fsys.Folder, up string, info fs.FileInfo, to *fsys.Folder, as string, level int) error {
-	made, err := c.newFolder(to, as)
+// tree copies the folder e, and what is in it, to the temporary entry.
+func (c *copier) tree(e fsys.Entry) error {
+	from, err := e.In.Enter(e.Name, e.Info)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	w := fsys.Walker{Check: c.vol.ctxErr, Depth: c.vol.m.opt.Limits.Depth,
+		Visit:  func(e fsys.Entry) error { return ignoreChanged(c.add(e, e.Name)) },
+		Within: func(e fsys.Entry, entries func() error) error { return c.folder(e, e.Name, entries) },
+		Failed: func(path string, err error) error { return ignoreChanged(changed(c.vol.failedWalk(path, err))) }}
+	return c.folder(e, c.name, func() error { return w.Walk(from, e.Path(), 0) })
+}
+
+// folder copies the folder e to the entry as of the current folder. entries copies what is in it.
+func (c *copier) folder(e fsys.Entry, as string, entries func() error) error {
+	up := c.to
+	made, err := c.newFolder(up, as)
 	if err != nil {
 		return err
 	}
 	defer made.Close()
-	err = from.Each(func(name string, info fs.FileInfo, err error) error {
-		if err := errors.Join(c.vol.ctxErr(), err); err != nil {
-			return err
-		}
-		return ignoreChanged(c.add(entry{from, up + "/", name, info}, made, name, level+1))
-	})
+	c.to = made
+	err = entries()
+	c.to = up
 	if err != nil {
 		return err
 	}
-	return c.owner.finishFolder(made, info.Mode().Perm(), info.ModTime())
+	return attributes{c.owner, e.Info.Mode().Perm(), e.Info.ModTime()}.finishFolder(made)
 }
 
-// finishFolder sets the owner, the mode and the time of the folder f. It comes last because new entries
-// change a folder's time.
-func (o owner) finishFolder(f *fsys.Folder, mode fs.FileMode, changed time.Time) error {
-	return errors.Join(o.finish(f.File, mode), f.Chtimes(root, time.Time{}, changed))
-}
-
-// add copies one entry, and what is below it, to the entry as of a folder.
-func (c *copier) add(it entry, to *fsys.Folder, as string, level int) error {
+// add copies one entry, except a folder, to the entry as of the current folder.
+func (c *copier) add(it fsys.Entry, as string) error {
 	limits := c.vol.m.opt.Limits
 	if c.entries++; c.entries > limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", limits.Entries)
 	}
-	switch it.info.Mode().Type() {
-	case fs.ModeDir:
-		if level >= limits.Depth {
-			return tooDeep(limits.Depth)
-		}
-		from, err := it.in.Enter(it.name, it.info)
-		if err != nil {
-			return changed(err)
-		}
-		defer from.Close()
-		return c.tree(from, it.path(), it.info, to, as, level)
+	switch it.Info.Mode().Type() {
 	case fs.ModeSymlink:
-		return c.link(it, to, as)
+		return c.link(it, as)
 	case 0:
-		return c.file(it, to, as)
+		return c.file(it, as)
 	}
 	return nil
 }
 
 // link copies a link unchanged. It skips one that leads out of the volume.
-func (c *copier) link(it entry, to *fsys.Folder, as string) error {
-	target, err := it.in.Readlink(it.name)
+func (c *copier) link(it fsys.Entry, as string) error {
+	target, err := it.In.Readlink(it.Name)
 	if err != nil {
 		return changed(err)
 	}
-	if !inside(path.Clean(it.path()), target) {
+	if !inside(path.Clean(it.Path()), target) {
 		return nil
 	}
-	return c.newLink(to, as, target, c.owner)
+	return c.newLink(c.to, as, target, c.owner)
 }
 
-func (c *copier) file(it entry, to *fsys.Folder, as string) error {
-	src, err := fsys.OpenRegular(it.in.Root, it.name, os.O_RDONLY)
+func (c *copier) file(it fsys.Entry, as string) error {
+	src, err := fsys.OpenRegular(it.In.Root, it.Name, os.O_RDONLY)
 	if err != nil {
 		return changed(err)
 	}
 	defer src.Close()
-	dst, err := to.CreateNew(as)
-	if err != nil {
-		return err
-	}
-	defer dst.Close()
-	size, before := it.info.Size(), c.Bytes()
-	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
-	if err == nil && c.Bytes() == before { // no data, but an inode
-		err = c.Grow(blockBytes)
-	}
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(dst.Truncate(size), c.owner.finish(dst, it.info.Mode().Perm())); err != nil {
-		return err
-	}
-	if c.single {
-		err = dst.Sync()
-	}
-	if err != nil {
-		return err
-	}
-	return to.SetTime(as, it.info.ModTime())
+	return c.newFile(c.to, as, attributes{c.owner, it.Info.Mode().Perm(), it.Info.ModTime()}, func(dst *os.File) error {
+		size, before := it.Info.Size(), c.Bytes()
+		err := fsys.EachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
+		if err == nil && c.Bytes() == before { // no data, but an inode
+			err = c.Grow(blockBytes)
+		}
+		if err != nil {
+			return err
+		}
+		return dst.Truncate(size)
+	})
 }
 
 // part copies n bytes at off, in the kernel if possible.

@@ -8,8 +8,10 @@
 // sockets and devices are never opened.
 //
 // New files are created in a folder beside the volumes, .tmp, which no container can reach, and
-// renamed when they are complete; removed trees are renamed to it. Scan removes what a crash, or
-// an interrupted removal, left there. Memory use does not grow with a volume: trees and archives
+// renamed when they are complete; removed trees are renamed to it. Uploads, copies, archives and extractions
+// create what they make by the methods of temp. The tree of a restore is created by package backup: its owners,
+// modes and times are exact, and an entry that is there twice, or out of order, is damage. Scan removes what
+// a crash, or an interrupted removal, left in .tmp. Memory use does not grow with a volume: trees and archives
 // are processed as streams. Limits.NameBytes bounds the names that an archive has to keep: beyond
 // it, hard links are archived as files.
 //

@@ -26,6 +26,8 @@ func refuse(path string, err error) error {
 		return notFound(path)
 	case errors.Is(err, fsys.ErrNotRegular):
 		return notAFile(path)
+	case errors.Is(err, syscall.EMLINK):
+		return v1.Errorf(v1.InvalidRequest, "File has as many hard links as its file system allows: %s", v1.EscapePath(path))
 	case errors.Is(err, syscall.EXDEV):
 		return v1.Errorf(v1.Unavailable, "Another file system is mounted in the volume, or at its directory: files cannot be moved there")
 	case fsys.Is(err, syscall.ENOSPC, syscall.EDQUOT):

@@ -68,6 +68,6 @@ func TestHugeSparseFiles(t *testing.T) {
 	require.NoError(t, unix.Fallocate(int(f.Fd()), 0, 0, 4<<20))
 	small := options()
 	small.Limits = volume.Limits{HoleBytes: 1 << 20}
-	_, err = reopen(t, b, small).Files().Compress(t.Context(), id, v1.Compression{Output: "allocated", Paths: []string{"allocated"}})
+	_, err = reopen(t, b, small).Compress(t.Context(), id, v1.Compression{Output: "allocated", Paths: []string{"allocated"}})
 	require.NoError(t, err, "allocated bytes are no hole")
 }

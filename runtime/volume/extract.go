@@ -3,12 +3,15 @@ package volume
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
@@ -23,37 +26,87 @@ import (
 // names are durable, but the contents only once the kernel has written them: an fsync of each file
 // would take longer than everything else, and the archive still exists. Unusual entries are left
 // out and listed.
-func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (got v1.Extraction, err error) {
+func (m *Manager) Decompress(ctx context.Context, id string, d v1.Decompression) (got v1.Extraction, err error) {
 	if d.Archive, err = parseEntry(d.Archive); err != nil {
 		return got, err
 	}
 	if d.Destination, err = parse(d.Destination); err != nil {
 		return got, err
 	}
-	err = f.withVolume(ctx, id, d.Destination, func(vol *openVolume) error {
+	err = m.change(ctx, id, d.Destination, func(vol *Volume) error {
 		f, err := vol.openFile(d.Archive, os.O_RDONLY)
 		if err != nil {
 			return refuseRead(d.Archive, err)
 		}
 		defer f.Close()
-		if info, err := vol.root.Stat(d.Destination); err == nil && !info.IsDir() {
-			return exists(d.Destination)
-		}
 		return vol.extractInto(d.Destination, func(u *extractor) error {
 			info, err := f.Stat()
 			if err != nil {
 				return err
 			}
-			got, err = archive.Extract(ctx, f, info.Size(), archive.Options{Limits: archiveLimits(vol.m), Name: d.Archive, Encoding: d.Encoding}, u)
+			got, err = archive.Extract(ctx, f, info.Size(), archive.Options{Limits: archiveLimits(m), Name: d.Archive, Encoding: d.Encoding}, u)
 			return err
 		})
 	})
 	return got, err
 }
 
+// Extract is Decompress for an archive that arrives: it reads src once, to its end, and keeps only a zip, in
+// the volume's limit, until it returns. On return the contents are durable as well.
+func (m *Manager) Extract(ctx context.Context, id string, src io.Reader, d v1.Decompression) (got v1.Extraction, err error) {
+	if d.Destination, err = parse(d.Destination); err != nil {
+		return got, err
+	}
+	err = m.change(ctx, id, d.Destination, func(vol *Volume) error {
+		return vol.extractInto(d.Destination, func(u *extractor) error {
+			x, err := vol.newTempFor(root)
+			if err != nil {
+				return err
+			}
+			kept := &spool{temp: x}
+			defer kept.close()
+			opt := archive.Options{Limits: archiveLimits(m), Format: d.Format, Encoding: d.Encoding, Spool: kept.keep}
+			if got, err = archive.ExtractStream(ctx, operationReader{src, vol}, opt, u); err != nil {
+				return err
+			}
+			return os.NewSyscallError("syncfs", unix.Syncfs(int(u.in.File.Fd())))
+		})
+	})
+	return got, err
+}
+
+// spool is a temporary file that keeps an archive which arrives.
+type spool struct {
+	*temp
+	file *os.File // nil until keep
+}
+
+// keep writes content to the file, and returns it and its size.
+func (s *spool) keep(content io.Reader) (whole io.ReaderAt, size int64, err error) {
+	if s.file, err = s.in.CreateNew(s.name); err != nil {
+		return nil, 0, err
+	}
+	if err := s.writeContent(s.file, content, false); err != nil {
+		return nil, 0, err
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	return s.file, info.Size(), nil
+}
+
+func (s *spool) close() {
+	s.file.Close()
+	s.temp.close()
+}
+
 // extractInto calls extract with an extractor into a temporary folder, and moves what it created
 // to dest.
-func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) error {
+func (vol *Volume) extractInto(dest string, extract func(*extractor) error) error {
+	if info, err := vol.root.Stat(dest); err == nil && !info.IsDir() {
+		return exists(dest)
+	}
 	x, err := vol.newTempFor(dest)
 	if err != nil {
 		return err
@@ -73,19 +126,22 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 		return err
 	}
 	defer stage.Close()
-	top := extracted{Folder: stage, owner: x.owner}
+	top := extracted{Folder: stage, attributes: attributes{owner: x.owner}}
 	if top.there, err = vol.root.OpenRoot(dest + "/."); err == nil { // otherwise it is missing
 		defer top.there.Close()
 	}
 	u := &extractor{temp: x, dest: dest, at: []extracted{top}}
+	if u.place, err = vol.placeOf(dest); err != nil {
+		return err
+	}
 	err = extract(u)
 	if err := errors.Join(err, u.leave(1)); err != nil {
 		return err
 	}
-	freed, err := commitInto(vol, x, stage, dest)
-	if err == nil {
+	g, err := commitInto(vol, x, stage, dest)
+	if g.moved { // also if it failed later: close subtracts what was not moved
 		moved = true
-		vol.quota.Add(x.Bytes() - freed)
+		x.Commit(x.Bytes() - g.freed)
 	}
 	return err
 }
@@ -95,6 +151,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 type extractor struct {
 	*temp
 	dest    string      // final folder, from the volume's root
+	place   string      // dest without links
 	at      []extracted // the folders from the temporary one to that of the current entry
 	entered int         // folders, again and again
 }
@@ -102,10 +159,8 @@ type extractor struct {
 // extracted is a folder that was created, and is still open.
 type extracted struct {
 	*fsys.Folder
-	name  string
-	mode  fs.FileMode
-	time  time.Time
-	owner owner
+	name string
+	attributes
 	there *os.Root // the volume's folder of this path, to which the entries are moved; nil: it has none
 }
 
@@ -132,6 +187,9 @@ func (u *extractor) counterpart(name string) (*os.Root, fs.FileInfo) {
 
 // Add creates one entry.
 func (u *extractor) Add(e archive.Entry) error {
+	if p := path.Join(u.place, e.Name); u.vol.denied.match(p, e.Mode) {
+		return deniedFile(p)
+	}
 	if e.Mode.IsDir() {
 		return u.addFolder(e)
 	}
@@ -181,7 +239,7 @@ func (u *extractor) addFolder(e archive.Entry) error {
 		return err
 	}
 	last := u.last()
-	last.mode, last.time = e.Mode, e.Time
+	last.mode, last.changed = e.Mode.Perm(), e.Time
 	return nil
 }
 
@@ -228,7 +286,7 @@ func (u *extractor) down(name, full string) error {
 	case !info.IsDir():
 		return folderAndFile(full)
 	default:
-		mode, changed = info.Mode(), info.ModTime()
+		mode, changed = info.Mode().Perm(), info.ModTime()
 	}
 	f, err := in.OpenFolder(name)
 	if err != nil {
@@ -239,7 +297,7 @@ func (u *extractor) down(name, full string) error {
 	if there != nil {
 		o = ownerOf(found)
 	}
-	u.at = append(u.at, extracted{f, name, mode, changed, o, there})
+	u.at = append(u.at, extracted{f, name, attributes{o, mode, changed}, there})
 	return nil
 }
 
@@ -249,7 +307,7 @@ func (u *extractor) leave(n int) (err error) {
 		last := u.last()
 		u.at = u.at[:len(u.at)-1]
 		if err == nil {
-			err = last.owner.finishFolder(last.Folder, last.mode.Perm(), last.time)
+			err = last.finishFolder(last.Folder)
 		}
 		last.Close()
 		if last.there != nil {
@@ -259,14 +317,11 @@ func (u *extractor) leave(n int) (err error) {
 	return err
 }
 
-// link creates a symbolic link if it stays in the volume at its final place. It skips an absolute
-// one, which leads out of the container's home.
+// link creates a symbolic link if it stays in the volume at its final place, and skips it otherwise. An
+// absolute one leads out of the container's home.
 func (u *extractor) link(in *fsys.Folder, base string, e archive.Entry) error {
-	if strings.HasPrefix(e.Target, "/") {
-		return archive.ErrSkippedLink
-	}
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
-		return v1.ErrInvalidPath
+		return archive.ErrSkippedLink
 	}
 	return u.newLink(in, base, e.Target, u.last().owner)
 }
@@ -287,7 +342,7 @@ func (u *extractor) hardLink(in *fsys.Folder, base string, e archive.Entry) erro
 		}
 	}
 	if err == nil || fsys.Escapes(err) || fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
-		return invalidArchive("Archive has a hard link to a file that it does not contain: %q", e.Target)
+		return archive.ErrNoTarget
 	}
 	return err
 }
@@ -295,50 +350,36 @@ func (u *extractor) hardLink(in *fsys.Folder, base string, e archive.Entry) erro
 // file extracts a regular file. It keeps the permission bits only, without set-uid,
 // set-gid and sticky.
 func (u *extractor) file(in *fsys.Folder, base string, e archive.Entry) error {
-	f, err := in.CreateNew(base)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := u.writeContent(f, e.Content, true); err != nil {
-		return err
-	}
-	if err := errors.Join(u.last().owner.finish(f, e.Mode.Perm()), f.Close()); err != nil {
-		return err
-	}
-	if e.Time.IsZero() {
-		return nil
-	}
-	return in.SetTime(base, e.Time)
+	a := attributes{u.last().owner, e.Mode.Perm(), e.Time}
+	return u.newFile(in, base, a, func(f *os.File) error { return u.writeContent(f, e.Content, true) })
 }
 
-// commitInto moves the extracted files from the temporary folder stage, the entry x, to dest. It
-// returns how many bytes on disk the files had that it replaced.
-func commitInto(vol *openVolume, x *temp, stage *fsys.Folder, dest string) (freed int64, err error) {
+// commitInto moves the extracted files from the temporary folder stage, the entry x, to dest.
+func commitInto(vol *Volume, x *temp, stage *fsys.Folder, dest string) (g merge, err error) {
+	g.vol = vol
 	if _, err := vol.root.Stat(dest); fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		if err := stage.File.Chmod(0o755); err != nil {
-			return 0, err
+			return g, err
 		}
-		if err := x.rename(dest); !errors.Is(err, fs.ErrExist) {
-			return 0, err
+		if err := x.publish(dest); !errors.Is(err, fs.ErrExist) {
+			return g, err
 		}
 	}
 	to, err := vol.root.OpenFolder(dest)
 	if err != nil {
-		return 0, err
+		return g, err
 	}
 	defer to.Close()
-	g := merge{vol: vol}
 	if err := g.folder(stage, to, dest, false); err != nil {
-		return 0, err
+		return g, err
 	}
-	err = g.folder(stage, to, dest, true)
-	return g.freed, err
+	return g, g.folder(stage, to, dest, true)
 }
 
 // merge moves a tree into another tree.
 type merge struct {
-	vol   *openVolume
+	vol   *Volume
+	moved bool  // some of it
 	freed int64 // bytes on disk of files that were replaced
 }
 
@@ -352,6 +393,7 @@ func (g *merge) folder(from, to *fsys.Folder, up string, move bool) error {
 		}
 		if move {
 			if err := from.RenameNew(name, to, name); !errors.Is(err, fs.ErrExist) {
+				g.moved = g.moved || err == nil
 				return err
 			}
 		}
@@ -360,18 +402,26 @@ func (g *merge) folder(from, to *fsys.Folder, up string, move bool) error {
 		case err != nil && move:
 			return err
 		case err != nil:
-			return ignoreMissing(err)
+			return fsys.IgnoreMissing(err)
 		case here.IsDir() != there.IsDir():
 			return exists(p)
 		case here.IsDir():
-			return g.both(from, to, name, here, there, func(from, to *fsys.Folder) error { return g.folder(from, to, p, move) })
+			sub, dest, err := enterBoth(from, to, name, here, there)
+			if err != nil {
+				return err
+			}
+			defer sub.Close()
+			defer dest.Close()
+			return g.folder(sub, dest, p, move)
 		case !move:
 			return nil
 		}
+		g.vol.replacing.Lock()
+		defer g.vol.replacing.Unlock()
 		if err := from.RenameTo(name, to, name, 0); err != nil {
 			return err
 		}
-		g.freed += onDisk(there)
+		g.moved, g.freed = true, g.freed+onDisk(there)
 		return nil
 	})
 	if !move {
@@ -380,17 +430,16 @@ func (g *merge) folder(from, to *fsys.Folder, up string, move bool) error {
 	return errors.Join(err, to.Sync())
 }
 
-// both calls do with the folder name of from and that of to.
-func (g *merge) both(from, to *fsys.Folder, name string, here, there fs.FileInfo, do func(from, to *fsys.Folder) error) error {
-	sub, err := from.Enter(name, here)
+// enterBoth opens the folder name of from and that of to.
+func enterBoth(from, to *fsys.Folder, name string, here, there fs.FileInfo) (sub, dest *fsys.Folder, err error) {
+	sub, err = from.Enter(name, here)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer sub.Close()
-	dest, err := to.Enter(name, there)
+	dest, err = to.Enter(name, there)
 	if err != nil {
-		return err
+		_ = sub.Close()
+		return nil, nil, err
 	}
-	defer dest.Close()
-	return do(sub, dest)
+	return sub, dest, nil
 }

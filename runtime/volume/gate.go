@@ -15,6 +15,7 @@ import (
 // have ended. Reads never wait. A restore removes the old tree when the reads that may
 // be in it have ended.
 type gate struct {
+	reserved  func() error        // returns the refusal of changes while a transfer has reserved the volume
 	restoring sync.Mutex          // held by a restore, which waits or is in flight
 	changes   *semaphore.Weighted // a change has one permit, a restore all
 
@@ -24,13 +25,16 @@ type gate struct {
 
 const allPermits = math.MaxInt64
 
-func newGate() *gate {
-	return &gate{changes: semaphore.NewWeighted(allPermits), reads: semaphore.NewWeighted(allPermits)}
+func newGate(reserved func() error) *gate {
+	return &gate{reserved: reserved, changes: semaphore.NewWeighted(allPermits), reads: semaphore.NewWeighted(allPermits)}
 }
 
 // change begins a change of the volume's files. It returns v1.ErrVolumeRestoring during
-// a restore. The caller calls done at the end.
+// a restore, and v1.ErrTransferring during a transfer. The caller calls done at the end.
 func (g *gate) change() (done func(), err error) {
+	if err := g.reserved(); err != nil {
+		return nil, err
+	}
 	if !g.changes.TryAcquire(1) { // it fails too while a restore waits
 		return nil, v1.ErrVolumeRestoring
 	}

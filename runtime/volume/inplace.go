@@ -14,20 +14,16 @@ import (
 	"berth/runtime/volume/fsys"
 )
 
-// InPlace operates on single entries of volumes as POSIX does: it changes files where
-// they are, makes no parents, and removes no trees. Paths obey v1.CheckPath. What
-// it has changed is not flushed to the disk.
-type InPlace struct{ files Files }
-
-// InPlace returns the operations in place on the same volumes.
-func (f Files) InPlace() InPlace { return InPlace{f} }
+// The methods of this file and of inplace_file.go operate on single entries as POSIX does: they change
+// files where they are, make no parents, and remove no trees. Paths obey v1.CheckPath. What they have
+// changed is not flushed to the disk.
 
 // inspect opens a volume to read, and returns what do returns for the path p.
-func inspect[T any](ctx context.Context, f Files, id, p string, do func(vol *openVolume, p string) (T, error)) (found T, err error) {
+func inspect[T any](ctx context.Context, m *Manager, id, p string, do func(vol *Volume, p string) (T, error)) (found T, err error) {
 	if p, err = clean(p); err != nil {
 		return found, err
 	}
-	err = f.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
+	err = m.read(ctx, id, p, func(vol *Volume) (err error) {
 		found, err = do(vol, p)
 		return err
 	})
@@ -35,22 +31,30 @@ func inspect[T any](ctx context.Context, f Files, id, p string, do func(vol *ope
 }
 
 // Stat describes the entry that p leads to, through links that stay in the volume.
-func (n InPlace) Stat(ctx context.Context, id, p string) (fs.FileInfo, error) {
-	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Stat(p) })
+func (m *Manager) Stat(ctx context.Context, id, p string) (fs.FileInfo, error) {
+	return inspect(ctx, m, id, p, func(vol *Volume, p string) (fs.FileInfo, error) { return vol.root.Stat(p) })
 }
 
 // Lstat describes the entry at p, which may be a link.
-func (n InPlace) Lstat(ctx context.Context, id, p string) (fs.FileInfo, error) {
-	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Lstat(p) })
+func (m *Manager) Lstat(ctx context.Context, id, p string) (fs.FileInfo, error) {
+	return inspect(ctx, m, id, p, func(vol *Volume, p string) (fs.FileInfo, error) { return vol.root.Lstat(p) })
 }
 
 // Readlink returns the target of the link at p, which may be outside the volume.
-func (n InPlace) Readlink(ctx context.Context, id, p string) (string, error) {
-	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (string, error) {
+func (m *Manager) Readlink(ctx context.Context, id, p string) (string, error) {
+	return inspect(ctx, m, id, p, func(vol *Volume, p string) (string, error) {
 		if p == root {
 			return "", v1.ErrInvalidPath
 		}
-		target, err := vol.root.Readlink(p)
+		dir, err := vol.root.OpenFolder(path.Dir(p))
+		if err != nil {
+			return "", err
+		}
+		defer dir.Close()
+		if err := vol.allowFound(dir, path.Base(p)); err != nil {
+			return "", err
+		}
+		target, err := dir.Readlink(path.Base(p))
 		if errors.Is(err, syscall.EINVAL) {
 			return "", v1.Errorf(v1.InvalidRequest, "Not a link: %s", v1.EscapePath(p))
 		}
@@ -65,8 +69,8 @@ type openedFolder struct {
 }
 
 // OpenFolder opens the folder p to list it.
-func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle, error) {
-	return inspect(ctx, n.files, id, p, func(vol *openVolume, p string) (v1.FolderHandle, error) {
+func (m *Manager) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle, error) {
+	return inspect(ctx, m, id, p, func(vol *Volume, p string) (v1.FolderHandle, error) {
 		f, err := vol.root.OpenFolder(p)
 		if err != nil {
 			return nil, err
@@ -98,11 +102,11 @@ func (f *openedFolder) Next() (fs.FileInfo, error) {
 }
 
 // Space returns the space of a volume.
-func (n InPlace) Space(ctx context.Context, id string) (v1.VolumeSpace, error) {
-	return inspect(ctx, n.files, id, root, func(vol *openVolume, _ string) (v1.VolumeSpace, error) { return spaceLeft(vol) })
+func (m *Manager) Space(ctx context.Context, id string) (v1.VolumeSpace, error) {
+	return inspect(ctx, m, id, root, func(vol *Volume, _ string) (v1.VolumeSpace, error) { return spaceLeft(vol) })
 }
 
-func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
+func spaceLeft(vol *Volume) (v1.VolumeSpace, error) {
 	st, err := vol.statfs()
 	if err != nil {
 		return v1.VolumeSpace{}, err
@@ -119,9 +123,9 @@ func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
 	return space, nil
 }
 
-// Mkdir creates the folder p with mode 0755. Its parent must exist.
-func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
-	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
+// MakeFolder creates the folder p with mode 0755. Its parent must exist.
+func (m *Manager) MakeFolder(ctx context.Context, id, p string) error {
+	return m.changeEntry(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error {
 		made, err := vol.mkdir(dir, base)
 		if err == nil {
 			made.Close()
@@ -130,26 +134,31 @@ func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 	})
 }
 
-// change is withFolder of an entry.
-func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *fsys.Folder, base string) error) error {
+// changeEntry is changeIn for a path of any bytes.
+func (m *Manager) changeEntry(ctx context.Context, id, p string, do func(vol *Volume, dir *fsys.Folder, base string) error) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
-	return n.files.withFolder(ctx, id, p, do)
+	return m.changeIn(ctx, id, p, do)
 }
 
-// Remove removes the entry at p, which must not be a folder.
-func (n InPlace) Remove(ctx context.Context, id, p string) error { return n.remove(ctx, id, p, false) }
+// RemoveFile removes the entry at p, which must not be a folder.
+func (m *Manager) RemoveFile(ctx context.Context, id, p string) error {
+	return m.removeEntry(ctx, id, p, false)
+}
 
 // RemoveFolder removes the folder p, which must be empty.
-func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
-	return n.remove(ctx, id, p, true)
+func (m *Manager) RemoveFolder(ctx context.Context, id, p string) error {
+	return m.removeEntry(ctx, id, p, true)
 }
 
-func (n InPlace) remove(ctx context.Context, id, p string, folder bool) error {
-	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
+func (m *Manager) removeEntry(ctx context.Context, id, p string, folder bool) error {
+	return m.changeEntry(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error {
 		info, err := dir.Lstat(base)
+		if err == nil {
+			err = vol.allow(dir, base, info.Mode())
+		}
 		switch {
 		case err != nil:
 			return err
@@ -171,7 +180,7 @@ func (n InPlace) remove(ctx context.Context, id, p string, folder bool) error {
 
 // countRemoved takes a removed entry from the usage. What an open handle keeps is counted until a
 // scan finds that it is closed.
-func countRemoved(vol *openVolume, removed fs.FileInfo) {
+func countRemoved(vol *Volume, removed fs.FileInfo) {
 	for _, h := range vol.m.handles(vol.id) {
 		if info, err := h.file.Stat(); err == nil && os.SameFile(info, removed) {
 			return
@@ -180,14 +189,22 @@ func countRemoved(vol *openVolume, removed fs.FileInfo) {
 	vol.quota.Add(-onDisk(removed))
 }
 
-// Rename moves src to dst. If replace is true, it replaces what is at dst as rename(2)
-// does; otherwise dst must not exist.
-func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) error {
+// Move moves src to dst, which must not exist.
+func (m *Manager) Move(ctx context.Context, id, src, dst string) error {
+	return m.move(ctx, id, src, dst, false)
+}
+
+// MoveOver moves src to dst, and replaces what is there as rename(2) does.
+func (m *Manager) MoveOver(ctx context.Context, id, src, dst string) error {
+	return m.move(ctx, id, src, dst, true)
+}
+
+func (m *Manager) move(ctx context.Context, id, src, dst string, replace bool) error {
 	src, err := cleanEntry(src)
 	if err != nil {
 		return err
 	}
-	return n.change(ctx, id, dst, func(vol *openVolume, to *fsys.Folder, base string) error {
+	return m.changeEntry(ctx, id, dst, func(vol *Volume, to *fsys.Folder, base string) error {
 		from, err := vol.root.OpenFolder(path.Dir(src))
 		if err != nil {
 			return refuse(src, err)
@@ -198,14 +215,13 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 		if err != nil {
 			return refuse(src, err)
 		}
+		if err := vol.allowMove(from, name, to, base); err != nil {
+			return err
+		}
 		if !replace {
 			err = from.RenameNew(name, to, base)
 		} else {
-			replaced, missing := to.Lstat(base)
-			err = from.RenameTo(name, to, base, 0)
-			if err == nil && missing == nil && fsys.InodeOf(replaced) != fsys.InodeOf(moved) {
-				countRemoved(vol, replaced)
-			}
+			err = vol.renameOver(from, name, moved, to, base)
 		}
 		switch {
 		case errors.Is(err, syscall.EINVAL):
@@ -217,23 +233,43 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 	})
 }
 
+// allowMove refuses a move whose source, or what it replaces, is denied.
+func (vol *Volume) allowMove(from *fsys.Folder, name string, to *fsys.Folder, base string) error {
+	if err := vol.allowTree(from, name, to, base); err != nil {
+		return err
+	}
+	return vol.allowFound(to, base)
+}
+
+// renameOver renames the entry name of from, which moved describes, to base in to, and replaces what has
+// that name.
+func (vol *Volume) renameOver(from *fsys.Folder, name string, moved fs.FileInfo, to *fsys.Folder, base string) error {
+	vol.replacing.Lock()
+	defer vol.replacing.Unlock()
+	replaced, missing := to.Lstat(base)
+	err := from.RenameTo(name, to, base, 0)
+	if err == nil && missing == nil && fsys.InodeOf(replaced) != fsys.InodeOf(moved) {
+		countRemoved(vol, replaced)
+	}
+	return err
+}
+
 // Symlink creates a link at p. Its target, from the folder of p, must stay in the
 // volume.
-func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
+func (m *Manager) Symlink(ctx context.Context, id, target, p string) error {
 	if len(target) > v1.MaxPath || !inside(p, target) {
 		return v1.ErrInvalidPath
 	}
 	if _, err := clean(path.Join(path.Dir(p), target)); err != nil {
 		return err
 	}
-	return n.change(ctx, id, p, func(vol *openVolume, dir *fsys.Folder, base string) error {
-		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
+	return m.changeEntry(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error {
+		if err := vol.allow(dir, base, 0); err != nil {
 			return err
 		}
-		if err := dir.Symlink(target, base); err != nil {
+		if err := vol.withBlock(func() error { return dir.Symlink(target, base) }); err != nil {
 			return err
 		}
-		vol.quota.Add(blockBytes)
 		o, err := newOwner(dir)
 		if err != nil {
 			return err
@@ -244,17 +280,20 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 
 // SetAttributes changes the attributes of the file or folder that p leads to, and reports
 // whether they were others before. It checks all of them before it changes one.
-func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttributes) (changed bool, err error) {
+func (m *Manager) SetAttributes(ctx context.Context, id, p string, a v1.FileAttributes) (changed bool, err error) {
 	p, err = clean(p)
 	if err != nil {
 		return false, err
 	}
-	err = n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
+	err = m.change(ctx, id, p, func(vol *Volume) error {
 		dir, base, err := vol.resolve(p)
 		if err != nil {
 			return err
 		}
 		defer dir.Close()
+		if err := vol.allowFound(dir, base); err != nil {
+			return err
+		}
 		found, err := fsys.Find(dir.Root, base)
 		if err != nil {
 			return err
@@ -267,7 +306,7 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 }
 
 // setAttributes changes the attributes of the file or folder of a handle, whose path is p.
-func setAttributes(vol *openVolume, f *os.File, p string, a v1.FileAttributes) (changed bool, err error) {
+func setAttributes(vol *Volume, f *os.File, p string, a v1.FileAttributes) (changed bool, err error) {
 	info, err := f.Stat()
 	if err == nil {
 		err = checkAttributes(p, info, a)
@@ -323,7 +362,7 @@ func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
 
 // resize sets the size of a regular file, which info describes. Growth must fit in the limit,
 // although it occupies nothing until it is written.
-func resize(vol *openVolume, f *os.File, info fs.FileInfo, size int64) error {
+func resize(vol *Volume, f *os.File, info fs.FileInfo, size int64) error {
 	if err := vol.quota.Fits(max(0, size-max(info.Size(), inodeBytes(info)))); err != nil {
 		return err
 	}

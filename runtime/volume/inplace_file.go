@@ -15,17 +15,17 @@ import (
 
 // OpenFile opens the regular file at p in place, and nothing else. It follows links
 // that stay in the volume.
-func (n InPlace) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (v1.FileHandle, error) {
+func (m *Manager) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (v1.FileHandle, error) {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return nil, err
 	}
 	var h *openedFile
-	open := n.files.readVolume
+	open := m.read
 	if mode.Write {
-		open = n.files.withVolume
+		open = m.change
 	}
-	err = open(ctx, id, p, func(vol *openVolume) (err error) {
+	err = open(ctx, id, p, func(vol *Volume) (err error) {
 		h, err = openInPlace(vol, p, mode)
 		return err
 	})
@@ -35,18 +35,18 @@ func (n InPlace) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (
 	return h, nil
 }
 
-// createTries is how often an open begins again because another program has created or
-// removed the file meanwhile.
+// createTries is how often an operation begins again because another program has created,
+// changed or removed the file meanwhile.
 const createTries = 3
 
 // openInPlace opens the file that p leads to, or creates it, if it may.
-func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, err error) {
+func openInPlace(vol *Volume, p string, mode v1.OpenMode) (h *openedFile, err error) {
 	for range createTries {
 		if h, err = openExisting(vol, p, mode); !mode.Create || !errors.Is(err, fs.ErrNotExist) {
 			return h, err
 		}
 		place, failed := vol.follow(p) // of the new file
-		if failed = errors.Join(failed, vol.quota.Fits(blockBytes), vol.space.Check()); failed != nil {
+		if failed != nil {
 			return nil, failed
 		}
 		if mode.Exclusive && place != p { // a link without a target
@@ -71,28 +71,43 @@ func openFlags(mode v1.OpenMode) int {
 }
 
 // createInPlace creates a file at p, where nothing may be.
-func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	f, err := vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644)
+func createInPlace(vol *Volume, p string, mode v1.OpenMode) (*openedFile, error) {
+	dir, base := split(p)
+	if vol.denied != nil {
+		in, err := vol.root.OpenFolder(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		if err := vol.allow(in, base, 0); err != nil {
+			return nil, err
+		}
+	}
+	var f *os.File
+	err := vol.withBlock(func() (err error) {
+		if f, err = vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+			return err
+		}
+		o, err := vol.ownerIn(dir)
+		if err == nil {
+			err = o.finish(f, newFileMode)
+		}
+		if err != nil {
+			f.Close()
+			err = errors.Join(err, vol.root.Remove(p))
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	dir, _ := split(p)
-	o, err := vol.ownerIn(dir)
-	if err == nil {
-		err = o.finish(f, newFileMode)
-	}
-	if err != nil {
-		f.Close()
-		return nil, errors.Join(err, vol.root.Remove(p))
-	}
-	vol.quota.Add(blockBytes)
 	h := newOpenedFile(vol, f, p, mode)
 	h.created = true
 	return h, nil
 }
 
 // openExisting opens the regular file that p leads to.
-func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
+func openExisting(vol *Volume, p string, mode v1.OpenMode) (*openedFile, error) {
 	f, err := vol.openFile(p, openFlags(mode))
 	if err != nil {
 		return nil, err
@@ -115,10 +130,10 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 }
 
 // openedFile is a v1.FileHandle. A write reserves what the file may grow by before it is written,
-// and counts afterwards what it grew by.
+// and commits afterwards what it grew by.
 type openedFile struct {
-	vol     *openVolume // closed
-	path    string      // in the volume
+	vol     *Volume // closed
+	path    string  // in the volume
 	file    *os.File
 	mode    v1.OpenMode
 	created bool // by this open
@@ -130,7 +145,7 @@ type openedFile struct {
 	failed error      // the file was removed because of it
 }
 
-func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode) *openedFile {
+func newOpenedFile(vol *Volume, f *os.File, p string, mode v1.OpenMode) *openedFile {
 	h := &openedFile{vol: vol, path: p, file: f, mode: mode}
 	vol.m.mu.Lock()
 	defer vol.m.mu.Unlock()
@@ -243,7 +258,9 @@ func (h *openedFile) write(p []byte, off int64) (n int, err error) {
 		return 0, h.fail(err)
 	}
 	n, err = h.file.WriteAt(p, off)
-	h.count(before)
+	if after, failed := h.file.Stat(); failed == nil {
+		res.Commit(inodeBytes(after) - inodeBytes(before))
+	}
 	return n, err
 }
 
@@ -254,13 +271,6 @@ func growth(before fs.FileInfo, off, n int64) int64 {
 		return max(n, off+n-before.Size())
 	}
 	return max(0, off+n-before.Size())
-}
-
-// count counts what the file has grown or shrunk by since before. The caller holds mu.
-func (h *openedFile) count(before fs.FileInfo) {
-	if after, err := h.file.Stat(); err == nil {
-		h.vol.quota.Add(inodeBytes(after) - inodeBytes(before))
-	}
 }
 
 // fail returns err. A new file that is over the limit is removed first. The caller

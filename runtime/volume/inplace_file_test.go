@@ -1,7 +1,9 @@
 package volume
 
 import (
+	"context"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +18,7 @@ func TestFailedWriteReservesNothing(t *testing.T) {
 		m, err := New(t.TempDir(), Options{UID: -1, GID: -1})
 		require.NoError(t, err)
 		require.NoError(t, m.Ensure(id))
-		opened, err := m.Files().InPlace().OpenFile(t.Context(), id, "file", v1.OpenMode{Write: true, Create: true, Append: appends})
+		opened, err := m.OpenFile(t.Context(), id, "file", v1.OpenMode{Write: true, Create: true, Append: appends})
 		require.NoError(t, err)
 		defer opened.Close()
 		h := opened.(*openedFile)
@@ -29,4 +31,30 @@ func TestFailedWriteReservesNothing(t *testing.T) {
 		m.SetLimit(id, 1<<20, v1.Usage{})
 		require.NoError(t, m.of(id).quota.Fits(800<<10))
 	}
+}
+
+// eachStep is a context that calls do before each step of an operation.
+type eachStep struct {
+	context.Context
+	do func()
+}
+
+func (c eachStep) Err() error { c.do(); return c.Context.Err() }
+
+// TestFileOpenedWhileItsVolumeIsRemoved: nobody would count what is written to it.
+func TestFileOpenedWhileItsVolumeIsRemoved(t *testing.T) {
+	const id = "own"
+	m, err := New(t.TempDir(), Options{UID: -1, GID: -1})
+	require.NoError(t, err)
+	require.NoError(t, m.Ensure(id))
+	vol, err := m.open(t.Context(), id)
+	require.NoError(t, err)
+	defer vol.close()
+	var h *openedFile
+	open := sync.OnceFunc(func() { h, err = createInPlace(vol, "late", v1.OpenMode{Write: true, Create: true}) })
+	require.NoError(t, m.Remove(eachStep{t.Context(), open}, id))
+	require.NoError(t, err)
+	defer h.Close()
+	_, err = h.WriteAt([]byte("x"), 0)
+	require.ErrorIs(t, err, errRestored)
 }

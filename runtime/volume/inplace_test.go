@@ -18,52 +18,52 @@ import (
 
 const ownVolume = "own"
 
-// newInPlace returns the operations in place on an empty volume, and its directory.
-func newInPlace(t *testing.T) (volume.InPlace, *volume.Manager, string) {
+// newInPlace returns the manager of an empty volume, and its directory.
+func newInPlace(t *testing.T) (*volume.Manager, string) {
 	t.Helper()
 	m, err := volume.New(t.TempDir(), volume.Options{UID: -1, GID: -1})
 	require.NoError(t, err)
 	require.NoError(t, m.Ensure(ownVolume))
 	_, err = m.Scan(t.Context(), ownVolume)
 	require.NoError(t, err)
-	return m.Files().InPlace(), m, m.Path(ownVolume)
+	return m, m.Path(ownVolume)
 }
 
 var writing = v1.OpenMode{Write: true, Create: true}
 
-func setAttributes(t *testing.T, n volume.InPlace, p string, a v1.FileAttributes) error {
-	_, err := n.SetAttributes(t.Context(), ownVolume, p, a)
+func setAttributes(t *testing.T, m *volume.Manager, p string, a v1.FileAttributes) error {
+	_, err := m.SetAttributes(t.Context(), ownVolume, p, a)
 	return err
 }
 
 func TestInPlacePaths(t *testing.T) {
-	n, _, dir := newInPlace(t)
+	m, dir := newInPlace(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
 	for _, p := range []string{"", "/x", "..", "../x", "a/../x", "a/..", "\x00", strings.Repeat("n", 256)} {
-		_, err := n.OpenFile(t.Context(), ownVolume, p, writing)
+		_, err := m.OpenFile(t.Context(), ownVolume, p, writing)
 		require.Equal(t, "invalid_path", code(err), p)
-		_, err = n.OpenFolder(t.Context(), ownVolume, p)
+		_, err = m.OpenFolder(t.Context(), ownVolume, p)
 		require.Equal(t, "invalid_path", code(err), p)
-		_, err = n.Stat(t.Context(), ownVolume, p)
+		_, err = m.Stat(t.Context(), ownVolume, p)
 		require.Equal(t, "invalid_path", code(err), p)
 		for _, err := range []error{
-			n.Mkdir(t.Context(), ownVolume, p), n.Remove(t.Context(), ownVolume, p), n.RemoveFolder(t.Context(), ownVolume, p),
-			n.Rename(t.Context(), ownVolume, p, "new", true), n.Rename(t.Context(), ownVolume, "file", p, false),
-			n.Symlink(t.Context(), ownVolume, "file", p), setAttributes(t, n, p, v1.FileAttributes{}),
+			m.MakeFolder(t.Context(), ownVolume, p), m.RemoveFile(t.Context(), ownVolume, p), m.RemoveFolder(t.Context(), ownVolume, p),
+			m.MoveOver(t.Context(), ownVolume, p, "new"), m.Move(t.Context(), ownVolume, "file", p),
+			m.Symlink(t.Context(), ownVolume, "file", p), setAttributes(t, m, p, v1.FileAttributes{}),
 		} {
 			require.Equal(t, "invalid_path", code(err), p)
 		}
 	}
 	for _, p := range []string{"a..b", "..a", "a..", "...", "dir/a..b", `\x`, "c:x", "a\nb", "\xff"} {
-		_, err := n.Lstat(t.Context(), ownVolume, p)
+		_, err := m.Lstat(t.Context(), ownVolume, p)
 		require.ErrorIs(t, err, &v1.Error{Code: v1.PathNotFound}, p)
 	}
 }
 
 func TestInPlaceOpenModes(t *testing.T) {
-	n, _, dir := newInPlace(t)
+	m, dir := newInPlace(t)
 	open := func(p string, mode v1.OpenMode) (v1.FileHandle, error) {
-		return n.OpenFile(t.Context(), ownVolume, p, mode)
+		return m.OpenFile(t.Context(), ownVolume, p, mode)
 	}
 	_, err := open("file", v1.OpenMode{Read: true})
 	require.ErrorIs(t, err, &v1.Error{Code: v1.PathNotFound})
@@ -105,7 +105,7 @@ func TestInPlaceOpenModes(t *testing.T) {
 
 // TestInPlaceCountsUsage compares the usage after each operation with a scan.
 func TestInPlaceCountsUsage(t *testing.T) {
-	n, m, _ := newInPlace(t)
+	m, _ := newInPlace(t)
 	check := func(what string) {
 		t.Helper()
 		used := m.Used(ownVolume).Bytes
@@ -115,7 +115,7 @@ func TestInPlaceCountsUsage(t *testing.T) {
 	}
 	write := func(p string, size int, mode v1.OpenMode) {
 		t.Helper()
-		h, err := n.OpenFile(t.Context(), ownVolume, p, mode)
+		h, err := m.OpenFile(t.Context(), ownVolume, p, mode)
 		require.NoError(t, err)
 		for at := 0; at < size; at += 100_000 {
 			_, err = h.WriteAt(make([]byte, min(100_000, size-at)), int64(at))
@@ -132,53 +132,52 @@ func TestInPlaceCountsUsage(t *testing.T) {
 	write("large", 3_000_000, v1.OpenMode{Write: true, Truncate: true})
 	write("large", 500_000, v1.OpenMode{Write: true, Append: true})
 	size := int64(1000)
-	require.NoError(t, setAttributes(t, n, "large", v1.FileAttributes{Size: &size}))
+	require.NoError(t, setAttributes(t, m, "large", v1.FileAttributes{Size: &size}))
 	check("truncate")
-	require.NoError(t, n.Mkdir(t.Context(), ownVolume, "folder"))
+	require.NoError(t, m.MakeFolder(t.Context(), ownVolume, "folder"))
 	check("mkdir")
-	require.NoError(t, n.Symlink(t.Context(), ownVolume, "small", "link"))
+	require.NoError(t, m.Symlink(t.Context(), ownVolume, "small", "link"))
 	check("symlink")
-	require.NoError(t, n.Rename(t.Context(), ownVolume, "large", "small", true))
+	require.NoError(t, m.MoveOver(t.Context(), ownVolume, "large", "small"))
 	check("rename")
-	h, err := n.OpenFile(t.Context(), ownVolume, "small", v1.OpenMode{Read: true})
+	h, err := m.OpenFile(t.Context(), ownVolume, "small", v1.OpenMode{Read: true})
 	require.NoError(t, err)
-	require.NoError(t, n.Remove(t.Context(), ownVolume, "small"))
+	require.NoError(t, m.RemoveFile(t.Context(), ownVolume, "small"))
 	held, err := m.Scan(t.Context(), ownVolume)
 	require.NoError(t, err)
 	require.NoError(t, h.Close())
 	freed, err := m.Scan(t.Context(), ownVolume)
 	require.NoError(t, err)
 	require.Greater(t, held.Bytes, freed.Bytes, "a removed file counts while it is open")
-	require.NoError(t, n.Remove(t.Context(), ownVolume, "link"))
-	require.NoError(t, n.RemoveFolder(t.Context(), ownVolume, "folder"))
+	require.NoError(t, m.RemoveFile(t.Context(), ownVolume, "link"))
+	require.NoError(t, m.RemoveFolder(t.Context(), ownVolume, "folder"))
 	check("remove")
 }
 
 func TestInPlaceAttributesOfRoot(t *testing.T) {
-	n, _, dir := newInPlace(t)
+	m, dir := newInPlace(t)
 	mode := fs.FileMode(0o777)
-	require.Equal(t, v1.ErrInvalidPath, setAttributes(t, n, ".", v1.FileAttributes{Mode: &mode}))
+	require.Equal(t, v1.ErrInvalidPath, setAttributes(t, m, ".", v1.FileAttributes{Mode: &mode}))
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
 	mode = 0o700
-	require.NoError(t, setAttributes(t, n, ".", v1.FileAttributes{Mode: &mode}))
+	require.NoError(t, setAttributes(t, m, ".", v1.FileAttributes{Mode: &mode}))
 }
 
 // TestInPlaceAfterRestore writes to a file of the tree before a restore, which is gone:
 // the write is refused, and the file of the restored tree can be opened.
 func TestInPlaceAfterRestore(t *testing.T) {
 	b := newBox(t, options())
-	n := b.InPlace()
 	b.put(t, "file", "of the backup")
 	a, _ := takeBackup(t, b)
-	h, err := n.OpenFile(t.Context(), id, "file", v1.OpenMode{Read: true, Write: true})
+	h, err := b.OpenFile(t.Context(), id, "file", v1.OpenMode{Read: true, Write: true})
 	require.NoError(t, err)
 	_, err = h.WriteAt([]byte("changed"), 0)
 	require.NoError(t, err)
 	var meanwhile error
 	r := io.MultiReader(calling{func() { _, meanwhile = h.WriteAt([]byte("lost"), 0) }}, bytes.NewReader(a.data))
-	require.NoError(t, b.Snapshots().Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
+	require.NoError(t, b.Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
 	require.Equal(t, v1.ErrVolumeRestoring, meanwhile)
 	used := b.Used(id).Bytes
 	_, err = h.WriteAt([]byte("lost"), 0)
@@ -188,7 +187,7 @@ func TestInPlaceAfterRestore(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(b.dir, "file"))
 	require.NoError(t, err)
 	require.Equal(t, "of the backup", string(got))
-	h, err = n.OpenFile(t.Context(), id, "file", writing)
+	h, err = b.OpenFile(t.Context(), id, "file", writing)
 	require.NoError(t, err)
 	_, err = h.WriteAt([]byte("OF"), 0)
 	require.NoError(t, err)
@@ -198,14 +197,14 @@ func TestInPlaceAfterRestore(t *testing.T) {
 // TestInPlaceSeveralHandles: what several handles of a file shrink and write is counted at once or
 // by the next scan, and never as free space that there is not.
 func TestInPlaceSeveralHandles(t *testing.T) {
-	n, m, dir := newInPlace(t)
+	m, dir := newInPlace(t)
 	const size = 8 << 20
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, size), 0o600))
 	m.SetLimit(ownVolume, 4*size, v1.Usage{})
 	before, err := m.Scan(t.Context(), ownVolume)
 	require.NoError(t, err)
 	open := func(p string, mode v1.OpenMode) v1.FileHandle {
-		h, err := n.OpenFile(t.Context(), ownVolume, p, mode)
+		h, err := m.OpenFile(t.Context(), ownVolume, p, mode)
 		require.NoError(t, err)
 		return h
 	}
@@ -215,7 +214,7 @@ func TestInPlaceSeveralHandles(t *testing.T) {
 		handles = append(handles, open("large", v1.OpenMode{Write: true}))
 	}
 	for range handles {
-		_, err = n.SetAttributes(t.Context(), ownVolume, "large", v1.FileAttributes{Size: &zero})
+		_, err = m.SetAttributes(t.Context(), ownVolume, "large", v1.FileAttributes{Size: &zero})
 		require.NoError(t, err)
 	}
 	require.InDelta(t, before.Bytes-size, m.Used(ownVolume).Bytes, 32<<10, "freed space counts once")
@@ -237,21 +236,21 @@ func TestInPlaceSeveralHandles(t *testing.T) {
 
 // A write at a huge offset is over the limit, and reserves nothing.
 func TestInPlaceHugeOffset(t *testing.T) {
-	n, m, _ := newInPlace(t)
+	m, _ := newInPlace(t)
 	m.SetLimit(ownVolume, 1<<20, v1.Usage{})
 	_, err := m.Scan(t.Context(), ownVolume)
 	require.NoError(t, err)
 	for _, create := range []string{"new", "old"} {
 		if create == "old" {
-			h, err := n.OpenFile(t.Context(), ownVolume, "old", writing)
+			h, err := m.OpenFile(t.Context(), ownVolume, "old", writing)
 			require.NoError(t, err)
 			require.NoError(t, h.Close())
 		}
-		far, err := n.OpenFile(t.Context(), ownVolume, create, writing)
+		far, err := m.OpenFile(t.Context(), ownVolume, create, writing)
 		require.NoError(t, err)
 		_, err = far.WriteAt([]byte{1}, math.MaxInt64-1)
 		require.ErrorIs(t, err, v1.ErrSizeLimit)
-		near, err := n.OpenFile(t.Context(), ownVolume, "near", writing)
+		near, err := m.OpenFile(t.Context(), ownVolume, "near", writing)
 		require.NoError(t, err)
 		_, err = near.WriteAt(make([]byte, 2<<20), 0)
 		require.ErrorIs(t, err, v1.ErrSizeLimit)

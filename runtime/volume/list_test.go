@@ -27,6 +27,27 @@ func TestListMemoryIsBounded(t *testing.T) {
 	require.Equal(t, "size_limit_exceeded", code(err))
 }
 
+// TestListLinks: a list has the target of each link, and the type of what it leads to in the volume.
+func TestListLinks(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "logs/7.log", "text")
+	b.put(t, "in/plain", "")
+	for name, target := range map[string]string{"file": "../logs/7.log", "folder": "../logs", "missing": "nothing",
+		"outside": "/etc/passwd", "up": "../../..", "loop": "loop", "chain": "file", "odd": "a\nb"} {
+		require.NoError(t, os.Symlink(target, filepath.Join(b.dir, "in", name)))
+	}
+	list, err := b.List(t.Context(), id, "in")
+	require.NoError(t, err)
+	found := map[string][2]string{}
+	for _, e := range list {
+		require.Equal(t, "file", e.Type)
+		require.Equal(t, e.Name != "plain", e.Symlink)
+		found[e.Name] = [2]string{e.Link, e.TargetType}
+	}
+	require.Equal(t, map[string][2]string{"plain": {}, "file": {"../logs/7.log", "file"}, "folder": {"../logs", "directory"}, "chain": {"file", "file"},
+		"missing": {"nothing", ""}, "outside": {"/etc/passwd", ""}, "up": {"../../..", ""}, "loop": {"loop", ""}, "odd": {`a\x0ab`, ""}}, found)
+}
+
 func TestList(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "b.txt", "12345")

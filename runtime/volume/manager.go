@@ -2,6 +2,7 @@ package volume
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
@@ -28,6 +30,14 @@ type Options struct {
 	// HardLimit requests that new and restored volumes get hard limits.
 	// Manager.HardLimit returns whether the host supports them.
 	HardLimit bool
+
+	// Bases returns the further directories that hold volumes, each on a file system of its own that is mounted
+	// there by others, and In the one that holds a volume; empty: base. Both may be nil.
+	Bases []string
+	In    func(id string) string
+
+	// Reserved returns the refusal of changes of a volume's files while a transfer has reserved it. It may be nil.
+	Reserved func(id string) error
 
 	// StoreDir is the directory of the daemon's store. If it is on the same file
 	// system as the volumes, file operations keep a reserve of free space for the
@@ -48,12 +58,16 @@ type Limits struct {
 	NameBytes     int64 // bytes of memory for names that an operation keeps; 128 MiB
 	ScanSteps     int64 // names that a scan reads; twice the files of the file system and 8 million
 
-	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written; 48 MiB
+	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written; 24 MiB
+	ZipDirectories    int64 // bytes of the directories of all zips that are read or written; 32 MiB
 
 	SearchTime time.Duration // of one search; 10 s
+
+	MimeFiles int           // files whose media types are found in one list or search; 1,000
+	MimeTime  time.Duration // that this takes; 2 s
 }
 
-// Manager manages the volumes below one base directory and tracks their usage.
+// Manager manages the volumes below its base directories and tracks their usage.
 // It is safe for concurrent use.
 type Manager struct {
 	base string
@@ -63,11 +77,14 @@ type Manager struct {
 	projects *projects // nil: limits are soft, because of softErr
 	softErr  error
 
+	exchange func(in *fsys.Folder, name string, base *fsys.Folder, id string) error // of a restore; see exchange
+
 	run   string // begins the temporary names in use; an earlier run had another one
 	space *Space
+	zips  *semaphore.Weighted // of ZipDirectories
 
 	mu      sync.Mutex
-	opened  map[*openedFile]bool // by InPlace
+	opened  map[*openedFile]bool // by OpenFile
 	volumes map[string]*state    // by id
 }
 
@@ -75,6 +92,8 @@ type Manager struct {
 type state struct {
 	*gate
 	quota *quota
+
+	replacing sync.Mutex // held from the check of a file until it is replaced
 }
 
 // of returns the state of a volume.
@@ -83,17 +102,11 @@ func (m *Manager) of(id string) *state {
 	defer m.mu.Unlock()
 	s := m.volumes[id]
 	if s == nil {
-		s = &state{newGate(), new(quota)}
+		s = &state{gate: newGate(func() error { return m.opt.Reserved(id) }), quota: new(quota)}
 		m.volumes[id] = s
 	}
 	return s
 }
-
-// Files operates on the files in the volumes of a Manager.
-type Files struct{ m *Manager }
-
-// Files returns the operations on the files of m's volumes.
-func (m *Manager) Files() Files { return Files{m: m} }
 
 // New returns a Manager of the volumes in the directory base. It creates base with
 // mode 0700 if it is missing.
@@ -106,7 +119,19 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
-	m := &Manager{base: base, opt: opt, run: randomName("") + "-", volumes: map[string]*state{}, opened: map[*openedFile]bool{}}
+	if opt.In == nil {
+		opt.In = func(string) string { return "" }
+	}
+	if opt.Reserved == nil {
+		opt.Reserved = func(string) error { return nil }
+	}
+	m := &Manager{base: base, opt: opt, exchange: exchange, run: randomName("") + "-",
+		zips: semaphore.NewWeighted(opt.Limits.ZipDirectories), volumes: map[string]*state{}, opened: map[*openedFile]bool{}}
+	for _, dir := range m.bases() {
+		if err := m.completeRestores(dir); err != nil {
+			return nil, err
+		}
+	}
 	m.softErr = errors.New("storage.hard_limit is off")
 	if opt.HardLimit {
 		m.projects, m.softErr = openProjects(base)
@@ -128,17 +153,21 @@ func (l *Limits) fill() {
 	setDefault(&l.Ratio, 20_000) // a tar.bz2 of zeros made by berth has 18,750
 	setDefault(&l.SearchEntries, 1_000_000)
 	setDefault(&l.SearchTime, 10*time.Second)
+	setDefault(&l.MimeFiles, 1000)
+	setDefault(&l.MimeTime, 2*time.Second)
 	setDefault(&l.HoleBytes, 1<<30)
 	setDefault(&l.SearchResults, 1000)
 	setDefault(&l.ListBytes, 32<<20)
 	setDefault(&l.NameBytes, 128<<20)
-	setDefault(&l.ZipDirectoryBytes, 48<<20) // package zip holds at most 200 MiB for it
+	setDefault(&l.ZipDirectoryBytes, 24<<20)
+	setDefault(&l.ZipDirectories, 32<<20) // package zip holds four times as much
 }
 
 // archiveLimits returns the limits for one archive.
 func archiveLimits(m *Manager) archive.Limits {
 	l := m.opt.Limits
-	return archive.Limits{Bytes: l.ExtractBytes, Entries: l.Entries, Depth: l.Depth, Ratio: l.Ratio, ZipDirectoryBytes: l.ZipDirectoryBytes}
+	return archive.Limits{Bytes: l.ExtractBytes, Entries: l.Entries, Depth: l.Depth, Ratio: l.Ratio,
+		ZipDirectoryBytes: l.ZipDirectoryBytes, ZipDirectories: m.zips}
 }
 
 func setDefault[N int | int64 | time.Duration](n *N, d N) {
@@ -147,8 +176,14 @@ func setDefault[N int | int64 | time.Duration](n *N, d N) {
 	}
 }
 
+// bases returns the directories that hold volumes.
+func (m *Manager) bases() []string { return append([]string{m.base}, m.opt.Bases...) }
+
+// baseOf returns the directory that holds a volume.
+func (m *Manager) baseOf(id string) string { return cmp.Or(m.opt.In(id), m.base) }
+
 // Path returns the volume's directory on this host.
-func (m *Manager) Path(id string) string { return filepath.Join(m.base, id) }
+func (m *Manager) Path(id string) string { return filepath.Join(m.baseOf(id), id) }
 
 // Ensure creates the volume's directory with mode 0700 if nothing exists at its
 // path. Call it only for volumes that were never created before.
@@ -199,6 +234,18 @@ func (m *Manager) Check(id string) error {
 	return nil
 }
 
+// Present returns the ids of the volumes whose directories are there; none of those that cannot be listed.
+func (m *Manager) Present() map[string]bool {
+	ids := map[string]bool{}
+	for _, dir := range m.bases() {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			ids[e.Name()] = ids[e.Name()] || e.IsDir()
+		}
+	}
+	return ids
+}
+
 // Remove removes the volume's directory and everything in it. If ctx ends first,
 // or after a crash, the next call continues.
 func (m *Manager) Remove(ctx context.Context, id string) error {
@@ -246,7 +293,7 @@ func (m *Manager) removeVolume(ctx context.Context, base *fsys.Folder, id string
 			break
 		}
 	}
-	return ignoreMissing(err)
+	return fsys.IgnoreMissing(err)
 }
 
 // checkID refuses an id that is not one component of a path.
@@ -257,33 +304,35 @@ func checkID(id string) error {
 	return nil
 }
 
-// openBase opens the base directory after it checked the volume's id.
+// openBase opens the directory that holds a volume after it checked the volume's id.
 func (m *Manager) openBase(id string) (*fsys.Folder, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	base, err := fsys.NewFolder(os.OpenRoot(m.base))
+	base, err := fsys.NewFolder(os.OpenRoot(m.baseOf(id)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, v1.ErrDirectoryMissing
 	}
 	return base, err
 }
 
-// openVolume is a volume that is open for one operation.
-type openVolume struct {
+// Volume is a volume that is open for one operation: its root folder, and its quota and gate, which it shares
+// with the other operations on it. Manager.open opens it.
+type Volume struct {
 	*state
 	root   *fsys.Folder
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
 	done   func()       // ends the read in the gate; nil after close
+	denied denied       // to the operation
 
 	space *Space // of the host; nil if the volume is on another file system than the store
 }
 
 // open opens a volume. It returns v1.ErrNotADirectory if a link or a file is in
 // place of its directory, even if it was swapped in during the call.
-func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
+func (m *Manager) open(ctx context.Context, id string) (*Volume, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
@@ -294,7 +343,7 @@ func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
 		done()
 		return nil, err
 	}
-	vol := &openVolume{state: s, root: r, m: m, id: id, ctxErr: ctx.Err, done: done}
+	vol := &Volume{state: s, root: r, m: m, id: id, ctxErr: ctx.Err, done: done, denied: newDenied(v1.DeniedIn(ctx))}
 	if m.space.Contains(info) {
 		vol.space = m.space
 	}
@@ -323,7 +372,7 @@ func openRoot(dir string) (*fsys.Folder, fs.FileInfo, error) {
 }
 
 // close ends the operation. Closing it again does nothing.
-func (vol *openVolume) close() {
+func (vol *Volume) close() {
 	if vol.done != nil {
 		vol.root.Close()
 		vol.done()
@@ -331,16 +380,16 @@ func (vol *openVolume) close() {
 	}
 }
 
-// withVolume opens a volume, calls do with it, which may change its files, and converts
+// change opens a volume, calls do with it, which may change its files, and converts
 // the error to one that clients receive about p. It returns v1.ErrVolumeRestoring
 // during a restore.
-func (f Files) withVolume(ctx context.Context, id, p string, do func(*openVolume) error) error {
-	done, err := f.m.of(id).change()
+func (m *Manager) change(ctx context.Context, id, p string, do func(*Volume) error) error {
+	done, err := m.of(id).change()
 	if err != nil {
 		return err
 	}
 	defer done()
-	return f.readVolume(ctx, id, p, func(vol *openVolume) error {
+	return m.read(ctx, id, p, func(vol *Volume) error {
 		vol.ctxErr = func() error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -351,23 +400,23 @@ func (f Files) withVolume(ctx context.Context, id, p string, do func(*openVolume
 	})
 }
 
-// readVolume is withVolume for operations that change nothing. A restore does not
+// read is change for operations that change nothing. A restore does not
 // refuse them.
-func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume) error) error {
-	vol, err := f.m.open(ctx, id)
+func (m *Manager) read(ctx context.Context, id, p string, do func(*Volume) error) error {
+	vol, err := m.open(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer vol.close()
 	err = refuse(p, do(vol))
-	if errors.Is(err, v1.ErrDiskFull) && f.m.projects.full(id) {
+	if errors.Is(err, v1.ErrDiskFull) && m.projects.full(id) {
 		return v1.ErrSizeLimit
 	}
 	return err
 }
 
 // statfs returns what the file system of the volume has.
-func (vol *openVolume) statfs() (st unix.Statfs_t, err error) {
+func (vol *Volume) statfs() (st unix.Statfs_t, err error) {
 	err = unix.Fstatfs(int(vol.root.File.Fd()), &st)
 	return st, os.NewSyscallError("statfs", err)
 }

@@ -20,7 +20,7 @@ func TestDirectory(t *testing.T) {
 	m, err := volume.New(filepath.Join(t.TempDir(), "a", "volumes"), options())
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Check(id), v1.ErrDirectoryMissing)
-	_, err = m.Files().List(t.Context(), id, ".")
+	_, err = m.List(t.Context(), id, ".")
 	require.ErrorIs(t, err, v1.ErrDirectoryMissing)
 	require.NoError(t, m.Ensure(id))
 	require.NoError(t, m.Ensure(id), "again")
@@ -39,7 +39,8 @@ func TestDirectory(t *testing.T) {
 			require.NoError(t, put(m.Path(id)))
 			require.ErrorIs(t, m.Check(id), v1.ErrNotADirectory)
 			require.ErrorIs(t, m.Ensure(id), v1.ErrNotADirectory)
-			require.ErrorIs(t, m.Files().Write(t.Context(), id, "x", strings.NewReader("x")), v1.ErrNotADirectory)
+			_, err := m.Write(t.Context(), id, "x", strings.NewReader("x"), nil)
+			require.ErrorIs(t, err, v1.ErrNotADirectory)
 		})
 	}
 	for _, bad := range []string{"", ".", "..", "../x", "a/b", ".tmp", "a\x00"} {

@@ -3,6 +3,7 @@ package volume_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,5 +43,28 @@ func TestConflictNamesPath(t *testing.T) {
 			require.EqualError(t, b.Decompress(t.Context(), id, "a", dest), "File already exists at path: "+path, dest)
 			require.Len(t, b.names(t), 5, "nothing was moved")
 		}
+	}
+}
+
+// TestUsageAfterHalfAMerge: what a merge has moved before it failed counts toward the limit.
+func TestUsageAfterHalfAMerge(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "dest/m/file", "mine")
+	b.put(t, "a", string(pack(t, "tar", []part{{name: "a", data: strings.Repeat("x", 100_000)}, {name: "m/file", data: "new"}, {name: "z", data: strings.Repeat("x", 100_000)}})))
+	_, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	for n := range 60 { // a cancel at each step of the work
+		ctx := &after{Context: t.Context()}
+		ctx.n.Store(int64(n))
+		failed := b.Decompress(ctx, id, "a", "dest")
+		counted := b.Used(id).Bytes
+		_, err := b.Scan(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, b.Used(id).Bytes, counted, "step %d: %v", n, failed)
+		for _, name := range []string{"a", "z"} {
+			require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "dest", name)))
+		}
+		_, err = b.Scan(t.Context(), id)
+		require.NoError(t, err)
 	}
 }

@@ -101,7 +101,7 @@ func TestOpenWhileVolumeIsSwapped(t *testing.T) {
 	opened, refused := 0, 0
 	var wrong []error
 	for n := 0; n < 5000 || opened == 0 || refused == 0; n++ {
-		_, err := b.InPlace().Lstat(t.Context(), id, "secret")
+		_, err := b.Lstat(t.Context(), id, "secret")
 		switch {
 		case errors.Is(err, &v1.Error{Code: v1.PathNotFound}):
 			opened++

@@ -32,8 +32,8 @@ func TestOwners(t *testing.T) {
 			return b.Configure(ctx, id, []v1.ConfigFile{{Path: "srv/c/server.properties", Format: "properties", Set: map[string]string{"a": "b"}}}, nil)[0]
 		}, []string{"srv/c", "srv/c/server.properties"}},
 		"in place":       {func(ctx context.Context, b box) error { return createInPlace(ctx, b, "srv/new") }, []string{"srv/new"}},
-		"mkdir in place": {func(ctx context.Context, b box) error { return b.InPlace().Mkdir(ctx, id, "srv/new") }, []string{"srv/new"}},
-		"symlink":        {func(ctx context.Context, b box) error { return b.InPlace().Symlink(ctx, id, "file", "srv/link") }, []string{"srv/link"}},
+		"mkdir in place": {func(ctx context.Context, b box) error { return b.MakeFolder(ctx, id, "srv/new") }, []string{"srv/new"}},
+		"symlink":        {func(ctx context.Context, b box) error { return b.Symlink(ctx, id, "file", "srv/link") }, []string{"srv/link"}},
 	}
 	for name, o := range operations {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func compressTo(ctx context.Context, b box, output string) error {
 }
 
 func createInPlace(ctx context.Context, b box, p string) error {
-	f, err := b.InPlace().OpenFile(ctx, id, p, v1.OpenMode{Write: true, Create: true})
+	f, err := b.OpenFile(ctx, id, p, v1.OpenMode{Write: true, Create: true})
 	if err != nil {
 		return err
 	}

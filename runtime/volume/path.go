@@ -68,7 +68,7 @@ func within(p, folder string) bool {
 
 // follow resolves links at the end of p and returns the path of the content, so
 // that replacing the content keeps the link.
-func (vol *openVolume) follow(p string) (string, error) {
+func (vol *Volume) follow(p string) (string, error) {
 	for range 40 {
 		info, err := vol.root.Lstat(p)
 		if fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
@@ -87,7 +87,8 @@ func (vol *openVolume) follow(p string) (string, error) {
 		if target == "" || target[0] == '/' {
 			return "", v1.ErrInvalidPath
 		}
-		if p = path.Dir(p) + "/" + target; len(p) > v1.MaxPath { // not cleaned: the folder may be a link
+		dir, _ := split(p)
+		if p = dir + "/" + target; len(p) > v1.MaxPath {
 			return "", syscall.ELOOP // as for too many links: no name in p is too long
 		}
 	}
@@ -95,7 +96,7 @@ func (vol *openVolume) follow(p string) (string, error) {
 }
 
 // resolve opens the folder of what p leads to, and returns the name in it.
-func (vol *openVolume) resolve(p string) (dir *fsys.Folder, base string, err error) {
+func (vol *Volume) resolve(p string) (dir *fsys.Folder, base string, err error) {
 	if p, err = vol.follow(p); err != nil {
 		return nil, "", err
 	}

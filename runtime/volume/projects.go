@@ -256,7 +256,8 @@ func quotaOf(d *os.File, project uint32) (q dqblk, err error) {
 
 // quotactl calls quotactl_fd(2) for project quotas.
 func quotactl(d *os.File, command, project uint32, q *dqblk) error {
-	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, d.Fd(), uintptr(command<<8|projectQuota), uintptr(project), uintptr(unsafe.Pointer(q)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, d.Fd(), uintptr(command<<8|projectQuota), uintptr(project),
+		uintptr(unsafe.Pointer(q)), 0, 0)
 	if errno != 0 {
 		return os.NewSyscallError("quotactl", errno)
 	}

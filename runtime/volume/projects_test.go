@@ -40,7 +40,7 @@ func newHardBox(t *testing.T, top string, limit int64) box {
 	m.SetLimit(id, limit, v1.Usage{})
 	require.NoError(t, m.Ensure(id))
 	require.NoError(t, m.Check(id))
-	return box{m, m.Files(), m.Path(id), ""}
+	return box{m, m.Path(id), ""}
 }
 
 func TestHardLimit(t *testing.T) {
@@ -110,7 +110,7 @@ func TestHardLimitOfRestore(t *testing.T) {
 				require.NoError(t, b.Write(t.Context(), id, "file", content(23<<20)))
 				a, _ := takeBackup(t, b)
 				require.NoError(t, a.restore(t.Context(), b, v1.RestoreReplace))
-				again := b.Snapshots().Restore(t.Context(), id, checked{bytes.NewReader(a.data), b}, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
+				again := b.Restore(t.Context(), id, checked{bytes.NewReader(a.data), b}, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
 				require.NoError(t, again, "beside checks, which leave the limit lifted")
 				noTemps(t, b)
 				require.Error(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=40 conv=fsync"))

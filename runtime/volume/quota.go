@@ -1,10 +1,12 @@
 package volume
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -76,10 +78,14 @@ func (q *quota) Unmeasured() string {
 }
 
 // Add adds n bytes that an operation created, or removes them if n is negative.
-func (q *quota) Add(n int64) {
+func (q *quota) Add(n int64) { q.commit(n, 0) }
+
+// commit is Add, and returns reserved bytes in the same step.
+func (q *quota) commit(n, reserved int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used += n
+	q.reserved -= reserved
 	q.changed = true
 }
 
@@ -117,6 +123,54 @@ func (q *quota) release(n int64) {
 	q.reserved -= n
 }
 
+// SetLimit sets the volume's limit in bytes; 0 means none. last is the usage that
+// was stored before a restart; it counts until the first scan.
+func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) {
+	m.of(id).quota.SetLimit(limit, last)
+}
+
+// Limit returns the volume's limit in bytes; 0 means none.
+func (m *Manager) Limit(id string) int64 { return m.of(id).quota.Limit() }
+
+// Used returns the volume's usage as far as it is known without a scan.
+func (m *Manager) Used(id string) v1.Usage { return m.of(id).quota.Used() }
+
+// Unmeasured returns why the last scan of a volume did not measure the whole tree, a reason
+// of v1.UsageMeasured; empty if it did.
+func (m *Manager) Unmeasured(id string) string { return m.of(id).quota.Unmeasured() }
+
+// gatherTime is how long Changed collects changes before it reports them.
+const gatherTime = time.Second
+
+// Changed calls notify for each volume whose usage changed, within about a second
+// of the change, until ctx ends. Only one goroutine may call it at a time.
+func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
+	tick := time.NewTicker(gatherTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for _, id := range m.takeChanged() {
+			notify(id)
+		}
+	}
+}
+
+// takeChanged returns the volumes whose usage changed since the last call.
+func (m *Manager) takeChanged() (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, s := range m.volumes {
+		if s.quota.takeChanged() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // onDisk returns the bytes on disk that removing a file would free. One of several
 // hard links frees nothing. Anything else counts at least one block because it
 // takes an inode, so that nobody can create more files than blocks.
@@ -149,7 +203,7 @@ type reservation struct {
 
 // newReservation returns an empty reservation in the volume's quota and the host's
 // free space. credit is how many bytes the operation frees when it completes.
-func (vol *openVolume) newReservation(credit int64) *reservation {
+func (vol *Volume) newReservation(credit int64) *reservation {
 	return &reservation{quota: vol.quota, space: vol.space, credit: credit}
 }
 
@@ -173,11 +227,33 @@ func (r *reservation) Grow(n int64) error {
 	return nil
 }
 
-// Release returns the space. The caller adds what was created to the quota.
+// Commit ends the reservation, and adds n bytes that were created to the usage of the volume, or removes
+// them if n is negative. It is one step: at no time do bytes count twice.
+func (r *reservation) Commit(n int64) {
+	r.quota.commit(n, r.reserved)
+	r.reserved = 0
+	r.Release()
+}
+
+// Release ends the reservation without a Commit. After one it does nothing.
 func (r *reservation) Release() {
 	r.space.release(r.unwritten)
 	r.quota.release(r.reserved)
 	r.unwritten, r.reserved = 0, 0
+}
+
+// withBlock calls create, which creates an entry, with a block reserved for its inode.
+func (vol *Volume) withBlock(create func() error) error {
+	r := vol.newReservation(0)
+	defer r.Release()
+	if err := r.Grow(blockBytes); err != nil {
+		return err
+	}
+	if err := create(); err != nil {
+		return err
+	}
+	r.Commit(blockBytes)
+	return nil
 }
 
 // inodesReserve is how many free inodes file operations keep for the store.

@@ -1,12 +1,15 @@
 package volume
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 )
@@ -80,6 +83,36 @@ func TestSumsDoNotOverflow(t *testing.T) {
 	}
 }
 
+// TestInodesAreLeftToTheStore on a file system that has few.
+func TestInodesAreLeftToTheStore(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=1g,nr_inodes=%d", inodesReserve+2)))
+	defer func() { require.NoError(t, unix.Unmount(dir, 0)) }()
+	s, err := OpenSpace(dir, dir)
+	require.NoError(t, err)
+	take := func(name string) { require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600)) }
+	take("one") // beside the folder itself
+	require.NoError(t, s.Check())
+	take("two")
+	require.ErrorIs(t, s.Check(), v1.ErrDiskFull)
+}
+
+// TestCheckSetsTheHardLimit to that of the volume, and returns why it cannot.
+func TestCheckSetsTheHardLimit(t *testing.T) {
+	const id = "own"
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"), "which has no project quotas")
+	defer func() { require.NoError(t, unix.Unmount(dir, 0)) }()
+	m, err := New(dir, Options{UID: -1, GID: -1})
+	require.NoError(t, err)
+	require.NoError(t, m.Ensure(id))
+	m.projects = &projects{base: dir, ids: map[string]uint32{id: firstProject}, limits: map[string]int64{id: 1 << 20}}
+	m.of(id).quota.SetLimit(1<<20, v1.Usage{})
+	require.NoError(t, m.Check(id), "it has this one")
+	m.of(id).quota.SetLimit(1<<21, v1.Usage{})
+	require.ErrorContains(t, m.Check(id), "volume own: hard limit: ")
+}
+
 func TestOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -98,4 +131,13 @@ func TestOnDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, inodeBytes(info), int64(3*blockBytes), "whatever its links")
 	require.Equal(t, int64(2*blockBytes), roundUp(blockBytes+1))
+}
+
+// TestHardLinksBeyondTheFileSystem: ext4 has 65,000 names for a file, and an archive may have more.
+func TestHardLinksBeyondTheFileSystem(t *testing.T) {
+	err := refuse("a", &os.LinkError{Op: "link", Old: "a", New: "b", Err: syscall.EMLINK})
+	var refusal *v1.Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, v1.InvalidRequest, refusal.Code)
+	require.Contains(t, refusal.Message, "as many hard links as its file system allows: a")
 }

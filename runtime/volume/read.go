@@ -10,7 +10,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/fsys"
@@ -18,12 +21,12 @@ import (
 
 // Open opens the regular file at p for reading. It follows links that stay in the
 // volume, and never opens anything but a regular file.
-func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
+func (m *Manager) Open(ctx context.Context, id, p string) (*os.File, error) {
 	p, err := parseEntry(p)
 	if err != nil {
 		return nil, err
 	}
-	vol, err := f.m.open(ctx, id)
+	vol, err := m.open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +36,15 @@ func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 }
 
 // openFile opens the regular file that p leads to, with flags of open(2).
-func (vol *openVolume) openFile(p string, flags int) (*os.File, error) {
+func (vol *Volume) openFile(p string, flags int) (*os.File, error) {
 	dir, base, err := vol.resolve(p)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
+	if err := vol.allowFound(dir, base); err != nil {
+		return nil, err
+	}
 	return fsys.OpenRegular(dir.Root, base, flags)
 }
 
@@ -56,24 +62,24 @@ func refuseRead(p string, err error) error {
 }
 
 // List returns the entries of the folder p, folders first, sorted by name.
-func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
+func (m *Manager) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 	p, err := parse(p)
 	if err != nil {
 		return nil, err
 	}
-	return inspect(ctx, f, id, p, (*openVolume).list)
+	return inspect(ctx, m, id, p, (*Volume).list)
 }
 
 // entryOverhead is the memory of an entry of a list besides its name, in bytes.
 const entryOverhead = 96
 
-func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
+func (vol *Volume) list(p string) ([]v1.FileEntry, error) {
 	d, err := vol.root.OpenFolder(p)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	list, held := []v1.FileEntry{}, int64(0)
+	l := vol.m.newListing()
 	err = d.Each(func(name string, info fs.FileInfo, err error) error {
 		if err := vol.ctxErr(); err != nil {
 			return err
@@ -82,16 +88,38 @@ func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
 			return err
 		}
 		e := describe(name, info)
-		if held += entryOverhead + int64(len(e.Name)); held > vol.m.opt.Limits.ListBytes {
-			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: use search")
+		if e.Symlink {
+			e.Link, e.TargetType = vol.describeLink(d, path.Join(p, name), name)
 		}
-		list = append(list, e)
-		return nil
+		return l.add(e)
 	})
-	slices.SortFunc(list, func(a, b v1.FileEntry) int {
+	return l.sorted(), err
+}
+
+// listing is a list of entries in bounded memory.
+type listing struct {
+	entries []v1.FileEntry
+	free    int64 // bytes
+}
+
+func (m *Manager) newListing() *listing {
+	return &listing{[]v1.FileEntry{}, m.opt.Limits.ListBytes}
+}
+
+func (l *listing) add(e v1.FileEntry) error {
+	if l.free -= entryOverhead + int64(len(e.Name)+len(e.Link)); l.free < 0 {
+		return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: use search")
+	}
+	l.entries = append(l.entries, e)
+	return nil
+}
+
+// sorted returns the entries, folders first, sorted by name.
+func (l *listing) sorted() []v1.FileEntry {
+	slices.SortFunc(l.entries, func(a, b v1.FileEntry) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
 	})
-	return list, err
+	return l.entries
 }
 
 // describe describes a file without following links.
@@ -102,10 +130,26 @@ func describe(name string, info fs.FileInfo) v1.FileEntry {
 		ModifiedAt: info.ModTime().Unix(),
 		Symlink:    info.Mode()&fs.ModeSymlink != 0,
 	}
+	if st, is := info.Sys().(*syscall.Stat_t); is { // an archive has no time of a change
+		e.ChangedAt = st.Ctim.Sec
+	}
 	if e.Type == v1.TypeDirectory {
 		e.Size = 0
 	}
 	return e
+}
+
+// describeLink returns the target of the link name of a folder, which is at p, and the type of what it
+// leads to in the volume.
+func (vol *Volume) describeLink(in *fsys.Folder, p, name string) (target, of string) {
+	target, err := in.Readlink(name)
+	if err != nil { // it was removed
+		return "", ""
+	}
+	if info, err := vol.root.Stat(p); err == nil {
+		of = kind(info)
+	}
+	return v1.EscapePath(target), of
 }
 
 func kind(info fs.FileInfo) string {
@@ -124,7 +168,7 @@ const clockInterval = 256
 // special. Search stops after Limits.SearchResults results, Limits.SearchEntries entries or
 // Limits.SearchTime, and skips folders that it cannot read or that are nested too deeply: the result
 // is truncated then. It is sorted by path.
-func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult, error) {
+func (m *Manager) Search(ctx context.Context, id, p, query string) (v1.SearchResult, error) {
 	found := v1.SearchResult{Files: []v1.FoundFile{}}
 	p, err := parse(p)
 	if err != nil {
@@ -134,38 +178,37 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 	if err != nil {
 		return found, err
 	}
-	limits, began, seen := f.m.opt.Limits, time.Now(), 0
-	err = f.readVolume(ctx, id, p, func(vol *openVolume) error {
+	limits, began, seen := m.opt.Limits, time.Now(), 0
+	err = m.read(ctx, id, p, func(vol *Volume) error {
 		r, err := vol.root.OpenFolder(p)
 		if err != nil {
 			return err
 		}
 		defer r.Close()
-		up := strings.TrimPrefix(p+"/", "./")
-		w := walker{ctxErr: vol.ctxErr, depth: limits.Depth,
-			tooDeep: func() error { found.Truncated = true; return nil },
-			failed: func(err error) error {
-				if errors.Is(err, fs.ErrPermission) {
+		w := fsys.Walker{Check: vol.ctxErr, Depth: limits.Depth,
+			Failed: func(_ string, err error) error {
+				if err = fsys.IgnoreMissing(err); fsys.Is(err, fsys.ErrTooDeep, fs.ErrPermission) {
 					found.Truncated = true
 					return nil
 				}
 				return err
 			},
-			visit: func(it entry) error {
+			Visit: func(it fsys.Entry) error {
 				if seen++; seen > limits.SearchEntries || seen%clockInterval == 0 && time.Since(began) > limits.SearchTime {
 					return errEnough
 				}
-				e := describe(it.name, it.info)
+				e := describe(it.Name, it.Info)
 				if !match(e.Name) {
 					return nil
 				}
 				if len(found.Files) == limits.SearchResults {
 					return errEnough
 				}
-				found.Files = append(found.Files, v1.FoundFile{Path: v1.EscapePath(it.path()), Type: e.Type, Size: e.Size})
+				found.Files = append(found.Files, v1.FoundFile{Path: v1.EscapePath(it.Path()), Type: e.Type, Size: e.Size,
+					ModifiedAt: e.ModifiedAt, ChangedAt: e.ChangedAt})
 				return nil
 			}}
-		return w.walk(r, up, 0)
+		return w.Walk(r, p, 0)
 	})
 	if errors.Is(err, errEnough) {
 		found.Truncated = true
@@ -176,19 +219,23 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 	return found, nil
 }
 
+// folded returns a name as it is compared: without case, and composed. macOS decomposes the names
+// of the files that it uploads.
+func folded(name string) string { return norm.NFC.String(strings.ToLower(name)) }
+
 func matcher(query string) (func(name string) bool, error) {
-	query = strings.ToLower(query)
+	query = folded(query)
 	switch {
 	case query == "":
 		return nil, v1.Errorf(v1.InvalidRequest, "query: is required")
 	case len(query) > v1.MaxComponent:
 		return nil, v1.Errorf(v1.InvalidRequest, "query: is longer than %d bytes", v1.MaxComponent)
 	case !strings.ContainsAny(query, "*?"):
-		return func(name string) bool { return strings.Contains(strings.ToLower(name), query) }, nil
+		return func(name string) bool { return strings.Contains(folded(name), query) }, nil
 	}
 	query = strings.NewReplacer(`\`, `\\`, `[`, `\[`).Replace(query) // path.Match has more special characters
 	return func(name string) bool {
-		ok, _ := path.Match(query, strings.ToLower(name))
+		ok, _ := path.Match(query, folded(name))
 		return ok
 	}, nil
 }

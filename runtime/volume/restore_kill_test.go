@@ -21,6 +21,8 @@ import (
 const (
 	envBase = "BERTH_TEST_RESTORE_BASE" // directory of the volumes
 	envMode = "BERTH_TEST_RESTORE_MODE"
+	envStep = "BERTH_TEST_RESTORE_RENAMES" // not empty: the file system cannot exchange directories
+	envPath = "BERTH_TEST_RESTORE_PATH"    // not empty: only this one is restored
 )
 
 // TestRestoringProcess is the process of the tests below. Alone it does nothing.
@@ -31,7 +33,10 @@ func TestRestoringProcess(t *testing.T) {
 	}
 	m, err := volume.New(base, volume.Options{UID: -1, GID: -1})
 	require.NoError(t, err)
-	b := box{Manager: m, Files: m.Files(), dir: m.Path(id)}
+	if os.Getenv(envStep) != "" {
+		m.WithoutExchange()
+	}
+	b := box{Manager: m, dir: m.Path(id)}
 	var archives []backup
 	for _, name := range []string{"one", "two"} {
 		data, err := os.ReadFile(filepath.Join(filepath.Dir(base), name))
@@ -43,7 +48,12 @@ func TestRestoringProcess(t *testing.T) {
 	}
 	fmt.Println("begun")
 	for i := 0; ; i++ {
-		if err := archives[i%2].restore(context.Background(), b, os.Getenv(envMode)); err != nil {
+		a := archives[i%2]
+		restore := func() error { return a.restore(context.Background(), b, os.Getenv(envMode)) }
+		if p := os.Getenv(envPath); p != "" {
+			restore = func() error { return a.only(b, p) }
+		}
+		if err := restore(); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -98,7 +108,50 @@ func kills() int {
 
 // TestRestoreKilled: after a kill at any moment the volume is one of two trees, and the
 // first scan removes what is beside it.
-func TestRestoreKilled(t *testing.T) {
+func TestRestoreKilled(t *testing.T) { restoreKilled(t) }
+
+// TestRestoreKilledBetweenRenames: also where the file system (NFS, FUSE) cannot exchange directories.
+func TestRestoreKilledBetweenRenames(t *testing.T) {
+	t.Setenv(envStep, "1")
+	restoreKilled(t)
+}
+
+// TestRestoreByRenames has the states of the disk between the two renames.
+func TestRestoreByRenames(t *testing.T) {
+	b := newBox(t, options())
+	b.WithoutExchange()
+	b.put(t, "file", "old")
+	a, _ := takeBackup(t, b)
+	b.put(t, "file", "new")
+	require.NoError(t, a.restore(t.Context(), b, v1.RestoreReplace))
+	require.Equal(t, "old", b.get(t, "file"))
+	noRemains(t, b)
+
+	temps := filepath.Join(filepath.Dir(b.dir), ".tmp", id)
+	complete := func() {
+		require.NoError(t, os.MkdirAll(filepath.Join(temps, "restored"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(temps, "restored", "file"), []byte("restored"), 0o600))
+	}
+	complete()
+	_, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.DirExists(t, filepath.Join(temps, "restored"), "a scan leaves it to the restore")
+	again := reopen(t, b, options())
+	require.Equal(t, "old", b.get(t, "file"), "killed before the first rename")
+	_, err = again.Scan(t.Context(), id)
+	require.NoError(t, err)
+	noRemains(t, b)
+
+	complete()
+	require.NoError(t, os.Rename(b.dir, filepath.Join(temps, "an earlier run")))
+	again = reopen(t, b, options())
+	require.Equal(t, "restored", b.get(t, "file"), "killed between them")
+	_, err = again.Scan(t.Context(), id)
+	require.NoError(t, err)
+	noRemains(t, b)
+}
+
+func restoreKilled(t *testing.T) {
 	b := newBox(t, options())
 	plant(t, b.dir, 120)
 	states := map[string]int{fingerprint(t, b.dir): 0}
@@ -124,13 +177,23 @@ func TestRestoreKilled(t *testing.T) {
 // TestMergeKilled: after a kill at any moment of a merge the volume is one of its three
 // trees: that before, and those after each archive.
 func TestMergeKilled(t *testing.T) {
+	mergeKilled(t, func(b box, a backup) error { return a.restore(t.Context(), b, v1.RestoreMerge) })
+}
+
+// TestRestorePathsKilled: a restore of some paths as well.
+func TestRestorePathsKilled(t *testing.T) {
+	t.Setenv(envPath, "hard")
+	mergeKilled(t, func(b box, a backup) error { return a.only(b, "hard") })
+}
+
+func mergeKilled(t *testing.T, restore func(box, backup) error) {
 	b := newBox(t, options())
 	plant(t, b.dir, 120)
 	saveBackup(t, b, "one")
 	spoil(t, b)
 	saveBackup(t, b, "two")
 	b.put(t, "kept/by the merge", "kept")
-	old := newMergeStates(t, b)
+	old := newMergeStates(t, b, restore)
 	r := rand.New(rand.NewPCG(7, 8))
 	for range kills() {
 		killRestore(t, b, v1.RestoreMerge, time.Duration(r.IntN(400))*time.Millisecond)
@@ -143,7 +206,7 @@ func TestMergeKilled(t *testing.T) {
 
 // newMergeStates returns the trees of the volume while the two backups are merged into it
 // in turn, and leaves it in the first.
-func newMergeStates(t *testing.T, b box) map[string]bool {
+func newMergeStates(t *testing.T, b box, restore func(box, backup) error) map[string]bool {
 	t.Helper()
 	top := filepath.Dir(filepath.Dir(b.dir))
 	states := map[string]bool{fingerprint(t, b.dir): true}
@@ -153,7 +216,7 @@ func newMergeStates(t *testing.T, b box) map[string]bool {
 			_, err := fmt.Sscan(readFile(t, filepath.Join(top, name+".bytes")), &size)
 			require.NoError(t, err)
 			a := newBackup([]byte(readFile(t, filepath.Join(top, name))), size)
-			require.NoError(t, a.restore(t.Context(), b, v1.RestoreMerge))
+			require.NoError(t, restore(b, a))
 			states[fingerprint(t, b.dir)] = true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,14 +12,16 @@ import (
 	"berth/runtime/volume/fsys"
 )
 
-// scanLinks is how many inodes with several hard links a scan remembers.
-const scanLinks = 1 << 20
+const (
+	scanLinks    = 1 << 20 // inodes with several hard links that a scan remembers
+	namesPerFile = 4       // names that a volume may have for each file of its v1.FilesLimit: links to one file count as one
+)
 
 // scan adds up the bytes on disk of a tree. It stops with errEnough above maxBytes or
 // maxFiles, or after maxSteps names; 0 means no bound. It skips the content of folders that
 // it cannot read or that are nested too deeply.
 type scan struct {
-	vol   *openVolume
+	vol   *Volume
 	use   v1.Usage
 	steps int64 // names read, with hard links
 	links map[fsys.Inode]bool
@@ -32,8 +33,8 @@ type scan struct {
 
 // Scan measures the bytes on disk of the volume and stores them as its usage. It walks the
 // tree: hard links count once, each file and folder at least one block, and files without a
-// name that InPlace has open count too. It reads metadata only and tolerates concurrent changes. A volume counts as over its limit if it cannot be
-// measured whole: a walk of far more names than the file system has files ends, because the
+// name that OpenFile has open count too. It reads metadata only and tolerates concurrent changes. A volume counts as
+// over its limit if it cannot be measured whole: a walk of far more names than the file system has files ends, because the
 // tree grows ahead of it, and folders that are nested too deeply or that berth may not read
 // are not entered. Unmeasured returns the reason.
 // Before, it calls Sweep for a moment: what that leaves counts too.
@@ -64,7 +65,7 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 		return v1.Usage{}, err
 	}
 	defer r.Close()
-	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, maxFiles: v1.FilesLimit(most), links: map[fsys.Inode]bool{}}
+	s := scan{vol: &Volume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, maxFiles: v1.FilesLimit(most), links: map[fsys.Inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
 	}
@@ -74,16 +75,27 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 	return s.use, nil
 }
 
-// runBounded walks a volume with a limit of bytes, or none, for as many steps as the file
-// system of the volumes permits.
-func (s *scan) runBounded(limit int64) error {
-	st, err := s.vol.statfs()
+// maxNames returns how many names a walk of the volume reads at most, with a limit of bytes or none: as many
+// as the file system of the volumes permits.
+func (vol *Volume) maxNames(limit int64) (int64, error) {
+	st, err := vol.statfs()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	s.maxSteps = stepsOf(st)
-	if most := s.vol.m.opt.Limits.ScanSteps; most > 0 {
-		s.maxSteps = most
+	most := stepsOf(st)
+	if vol.m.opt.Limits.ScanSteps > 0 {
+		most = vol.m.opt.Limits.ScanSteps
+	}
+	if limit > 0 {
+		most = min(most, namesPerFile*v1.FilesLimit(limit))
+	}
+	return most, nil
+}
+
+// runBounded walks a volume with a limit of bytes, or none.
+func (s *scan) runBounded(limit int64) (err error) {
+	if s.maxSteps, err = s.vol.maxNames(limit); err != nil {
+		return err
 	}
 	if err = s.run(); err == nil {
 		err = s.vol.m.eachRemoved(s.vol.id, s.addRemoved)
@@ -115,56 +127,55 @@ func (s *scan) run() error {
 	}
 	s.use = v1.Usage{Bytes: onDisk(info), Files: 1}
 	w := s.walker()
-	return w.walk(s.vol.root, "", 0)
+	return w.Walk(s.vol.root, root, 0)
 }
 
 // walker returns a walker that counts.
-func (s *scan) walker() walker {
-	return walker{ctxErr: s.vol.ctxErr, depth: maxDepth, visit: s.add, failed: s.skip, tooDeep: s.skipDeep}
+func (s *scan) walker() fsys.Walker {
+	return fsys.Walker{Check: s.vol.ctxErr, Depth: maxDepth, Visit: s.add, Failed: s.skip}
 }
 
 // addRemoved counts a removed entry that Sweep has left.
 func (s *scan) addRemoved(in *fsys.Folder, name string) error {
-	e, err := lookup(in, "", name)
+	e, err := fsys.Lookup(in, root, name)
 	if err == nil {
 		err = s.add(e)
 	}
-	if err != nil || !e.info.IsDir() {
-		return ignoreMissing(err)
+	if err != nil || !e.Info.IsDir() {
+		return fsys.IgnoreMissing(err)
 	}
 	w := s.walker()
-	return w.enter(e, 0)
+	return w.Enter(e, 0)
 }
 
-func (s *scan) skipDeep() error {
-	s.unmeasured = v1.ReasonTooDeep
-	return nil
-}
-
-// skip skips an entry that cannot be read, which a container has created.
-func (s *scan) skip(err error) error {
-	if !errors.Is(err, fs.ErrPermission) {
+// skip skips an entry that cannot be read or entered, which a container has created.
+func (s *scan) skip(_ string, err error) error {
+	switch err = fsys.IgnoreMissing(err); {
+	case errors.Is(err, fsys.ErrTooDeep):
+		s.unmeasured = v1.ReasonTooDeep
+	case errors.Is(err, fs.ErrPermission):
+		s.unmeasured = v1.ReasonUnreadable
+	default:
 		return err
 	}
-	s.unmeasured = v1.ReasonUnreadable
 	return nil
 }
 
-func (s *scan) add(it entry) error {
+func (s *scan) add(it fsys.Entry) error {
 	if s.steps++; s.maxSteps > 0 && s.steps > s.maxSteps {
 		return errEnough
 	}
-	if it.info.IsDir() || fsys.Stat(it.info).Nlink < 2 {
-		return s.count(onDisk(it.info))
+	if it.Info.IsDir() || fsys.Stat(it.Info).Nlink < 2 {
+		return s.count(onDisk(it.Info))
 	}
-	id := fsys.InodeOf(it.info)
+	id := fsys.InodeOf(it.Info)
 	if s.links[id] {
 		return nil
 	}
 	if len(s.links) < scanLinks {
 		s.links[id] = true
 	}
-	return s.count(inodeBytes(it.info))
+	return s.count(inodeBytes(it.Info))
 }
 
 // count adds one file or folder of n bytes.
@@ -175,49 +186,4 @@ func (s *scan) count(n int64) error {
 		return errEnough
 	}
 	return nil
-}
-
-// SetLimit sets the volume's limit in bytes; 0 means none. last is the usage that
-// was stored before a restart; it counts until the first scan.
-func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) {
-	m.of(id).quota.SetLimit(limit, last)
-}
-
-// Used returns the volume's usage as far as it is known without a scan.
-func (m *Manager) Used(id string) v1.Usage { return m.of(id).quota.Used() }
-
-// Unmeasured returns why the last scan of a volume did not measure the whole tree, a reason
-// of v1.UsageMeasured; empty if it did.
-func (m *Manager) Unmeasured(id string) string { return m.of(id).quota.Unmeasured() }
-
-// gatherTime is how long Changed collects changes before it reports them.
-const gatherTime = time.Second
-
-// Changed calls notify for each volume whose usage changed, within about a second
-// of the change, until ctx ends. Only one goroutine may call it at a time.
-func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
-	tick := time.NewTicker(gatherTime)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		for _, id := range m.takeChanged() {
-			notify(id)
-		}
-	}
-}
-
-// takeChanged returns the volumes whose usage changed since the last call.
-func (m *Manager) takeChanged() (ids []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for id, s := range m.volumes {
-		if s.quota.takeChanged() {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -204,4 +205,30 @@ func TestScanOfGrowingTreeEnds(t *testing.T) {
 	use, err = b.Scan(t.Context(), id)
 	require.NoError(t, err)
 	require.Less(t, use.Bytes, int64(1<<30), "without a limit it is what was counted")
+}
+
+// TestNamesOfHardLinksCount: a volume with a limit may have a bounded number of names for each of its files:
+// a walk takes time for each.
+func TestNamesOfHardLinksCount(t *testing.T) {
+	b := newBox(t, options())
+	b.SetLimit(id, 64<<20, v1.Usage{}) // 16 Ki files
+	var first string
+	link := func(from, to int) {
+		for i := from; i <= to; i++ {
+			if i%50_000 == 1 { // a file has 65,000 links at most
+				first = filepath.Join(b.dir, strconv.Itoa(i))
+				require.NoError(t, os.WriteFile(first, nil, 0o600))
+			}
+			require.NoError(t, os.Link(first, filepath.Join(b.dir, "l"+strconv.Itoa(i))))
+		}
+	}
+	link(1, 60_000)
+	use, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.False(t, use.Exceeds(64<<20))
+	link(60_001, 66_000)
+	use, err = b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, use.Exceeds(64<<20))
+	require.Equal(t, v1.ReasonTooManyNames, b.Unmeasured(id))
 }

@@ -36,6 +36,19 @@ func TestSearch(t *testing.T) {
 	require.EqualError(t, err, "Path not found: none")
 }
 
+// TestSearchOfComposedNames: macOS decomposes the names of the files that it uploads.
+func TestSearchOfComposedNames(t *testing.T) {
+	b := newBox(t, options())
+	const composed, decomposed = "caf\u00e9.txt", "cafe\u0301.txt"
+	b.put(t, "a/"+composed, "")
+	b.put(t, "b/"+decomposed, "")
+	for _, query := range []string{composed, decomposed, "CAF\u00c9", "cafe\u0301*"} {
+		got, err := b.Search(t.Context(), id, ".", query)
+		require.NoError(t, err)
+		require.Equal(t, []v1.FoundFile{{Path: "a/" + composed, Type: "file"}, {Path: "b/" + decomposed, Type: "file"}}, got.Files, query)
+	}
+}
+
 // TestSearchIsBounded checks the bounds of entries, results and time.
 func TestSearchIsBounded(t *testing.T) {
 	b := newBox(t, options())
@@ -55,7 +68,7 @@ func TestSearchIsBounded(t *testing.T) {
 	} {
 		opt := options()
 		opt.Limits = c.limits
-		found, err := reopen(t, b, opt).Files().Search(t.Context(), id, ".", "*")
+		found, err := reopen(t, b, opt).Search(t.Context(), id, ".", "*")
 		require.NoError(t, err)
 		require.Len(t, found.Files, c.most)
 		require.Equal(t, c.cut, found.Truncated)

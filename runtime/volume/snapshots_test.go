@@ -13,12 +13,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/hack/test/pathtest"
+	"berth/runtime/volume"
 )
 
 // fingerprint returns the checksum of a tar of dir with everything that a backup keeps.
@@ -42,7 +45,7 @@ type backup struct {
 func takeBackup(t testing.TB, b box, ignore ...string) (backup, v1.Snapshot) {
 	t.Helper()
 	var out bytes.Buffer
-	got, err := b.Snapshots().Write(t.Context(), id, &out, v1.SnapshotOptions{Ignore: ignore})
+	got, err := b.Snapshot(t.Context(), id, &out, v1.SnapshotOptions{Ignore: ignore})
 	require.NoError(t, err)
 	return newBackup(out.Bytes(), got.Bytes), got
 }
@@ -54,7 +57,7 @@ func newBackup(data []byte, size int64) backup {
 }
 
 func (a backup) restore(ctx context.Context, b box, mode string) error {
-	return b.Snapshots().Restore(ctx, id, bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: mode})
+	return b.Restore(ctx, id, bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: mode})
 }
 
 // noRemains checks that nothing is beside the volume.
@@ -155,19 +158,144 @@ func TestRestoreFailures(t *testing.T) {
 	for _, mode := range []string{v1.RestoreReplace, v1.RestoreMerge} {
 		for _, part := range []int{0, 1, len(a.data) / 2, len(a.data) - 1} {
 			r := failing{bytes.NewReader(a.data[:part]), errors.New("connection reset")}
-			check("reset", b.Snapshots().Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: mode}), "connection reset")
+			check("reset", b.Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: mode}), "connection reset")
 			cut := backup{a.data[:part], a.SnapshotArchive}
 			check("truncated", cut.restore(t.Context(), b, mode), "Backup is damaged")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		r := io.MultiReader(bytes.NewReader(a.data[:1000]), canceling{cancel}, bytes.NewReader(a.data[1000:]))
-		check("cancelled", b.Snapshots().Restore(ctx, id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: mode}), "context canceled")
+		check("cancelled", b.Restore(ctx, id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: mode}), "context canceled")
 		b.SetLimit(id, a.Bytes-1, v1.Usage{})
-		check("too large", a.restore(t.Context(), b, mode), "Volume size limit exceeded")
+		unread := iotest.ErrReader(errors.New("it was read"))
+		check("too large", b.Restore(t.Context(), id, unread, a.SnapshotArchive, v1.RestoreOptions{Mode: mode}), "Volume size limit exceeded")
 		b.SetLimit(id, 0, v1.Usage{})
 	}
 	check("mode", a.restore(t.Context(), b, "wipe"), "not supported")
-	require.Error(t, b.Snapshots().Restore(t.Context(), "unknown", bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
+	require.Error(t, b.Restore(t.Context(), "unknown", bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
+}
+
+// only restores some paths.
+func (a backup) only(b box, paths ...string) error {
+	return b.Restore(context.Background(), id, bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreMerge, Paths: paths})
+}
+
+// TestRestorePaths: these entries are as they were in the backup, and everything else stays, folders above them with their
+// attributes. Whatever fails, the volume stays as it is.
+func TestRestorePaths(t *testing.T) {
+	b := newBox(t, options())
+	for _, name := range []string{"world/level.dat", "world/region/r.0", "world/region/r.1", "gone/deep/file", "plugins/a", "odd\xff\n"} {
+		b.put(t, name, "old")
+	}
+	old := tree(t, b.dir, true)
+	a, _ := takeBackup(t, b)
+	for _, name := range []string{"world/level.dat", "world/region/r.0", "world/new", "world/region/new", "plugins/a", "odd\xff\n"} {
+		b.put(t, name, "new")
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "gone")))
+	require.NoError(t, os.Chmod(filepath.Join(b.dir, "world"), 0o711))
+	require.NoError(t, os.Chmod(b.dir, 0o2775))
+	top := stat(t, b.dir)
+	want := tree(t, b.dir, true)
+	for _, name := range []string{"world/region", "world/region/r.0", "world/region/r.1", "gone", "gone/deep", "gone/deep/file", "odd\xff\n"} {
+		want[name] = old[name]
+	}
+	b.SetLimit(id, a.Bytes, v1.Usage{}) // which the whole backup does not fit into beside the volume
+	require.NoError(t, a.only(b, "world/./region/", "gone/deep", `odd\xff\x0a`))
+	require.Equal(t, want, tree(t, b.dir, true))
+	now := stat(t, b.dir)
+	require.Equal(t, []any{top.Mode, top.Mtim}, []any{now.Mode, now.Mtim})
+	noRemains(t, b)
+	b.SetLimit(id, 0, v1.Usage{})
+
+	b.put(t, "file", "in the way")
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "gone")))
+	require.NoError(t, os.Symlink("world", filepath.Join(b.dir, "gone")))
+	before := fingerprint(t, b.dir)
+	for path, text := range map[string]string{
+		"gone/deep/file":  "Volume has a file where the backup has a folder: gone",
+		"world/new":       "Backup does not have the path: world/new",
+		"world/level.dat": "Volume size limit exceeded",
+		"../x":            "Invalid path",
+		"a/../../x":       "Invalid path",
+		"/etc/passwd":     "Invalid path",
+		".":               "",
+		"x/..":            "Invalid path",
+	} {
+		if path == "world/level.dat" {
+			b.SetLimit(id, 1, v1.Usage{Bytes: 1 << 20})
+		}
+		require.ErrorContains(t, a.only(b, "plugins", path), text, path)
+		require.Equal(t, before, fingerprint(t, b.dir), path)
+		noRemains(t, b)
+		b.SetLimit(id, 0, v1.Usage{})
+	}
+	require.ErrorContains(t, b.Restore(t.Context(), id, bytes.NewReader(a.data), a.SnapshotArchive,
+		v1.RestoreOptions{Mode: v1.RestoreReplace, Paths: []string{"world"}}), "merges them")
+	require.NoError(t, a.only(b, "gone"), "the entry itself may be of another type")
+	require.Equal(t, "old", b.get(t, "gone/deep/file"))
+}
+
+// TestHostilePathsOfRestores: no path leads out of a backup or of the volume that it is restored to, whatever links
+// are in both.
+func TestHostilePathsOfRestores(t *testing.T) {
+	b := newBox(t, options())
+	through, last := pathtest.Plant(t, b.dir)
+	a, _ := takeBackup(t, b)
+	before, outside := tree(t, b.dir, true), tree(t, b.outside, true)
+	list := func(p string) error {
+		_, err := b.ListArchive(t.Context(), bytes.NewReader(a.data), a.SnapshotArchive, p)
+		return err
+	}
+	for _, p := range hostileTexts {
+		require.Equal(t, "invalid_path", code(list(p)), "%.60q", p)
+		require.Equal(t, "invalid_path", code(a.only(b, "dir", p)), "%.60q", p)
+	}
+	for _, p := range through {
+		require.Equal(t, "path_not_found", code(list(p)), p)
+		require.Equal(t, "path_not_found", code(a.only(b, "dir", p)), p)
+	}
+	for _, p := range last {
+		require.Equal(t, "path_not_found", code(list(p)), p)
+	}
+	require.Equal(t, before, tree(t, b.dir, true))
+	require.NoError(t, a.only(b, last...))
+	require.Equal(t, before, tree(t, b.dir, true))
+	require.Equal(t, outside, tree(t, b.outside, true))
+	noRemains(t, b)
+
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "dir")))
+	require.NoError(t, os.Symlink("../../outside", filepath.Join(b.dir, "dir")))
+	require.Error(t, a.only(b, "dir/file"), "a folder of the backup is a link in the volume")
+	require.Equal(t, outside, tree(t, b.outside, true))
+}
+
+func TestListArchive(t *testing.T) {
+	b := newBox(t, options())
+	plant(t, b.dir, 100)
+	a, _ := takeBackup(t, b)
+	list := func(m *volume.Manager, folder string) ([]v1.FileEntry, error) {
+		return m.ListArchive(t.Context(), bytes.NewReader(a.data), a.SnapshotArchive, folder)
+	}
+	for _, folder := range []string{".", "odd", "empty/folder", "empty//./"} {
+		want, err := b.List(t.Context(), id, folder)
+		require.NoError(t, err)
+		got, err := list(b.Manager, folder)
+		require.NoError(t, err)
+		require.Len(t, got, len(want))
+		for i := range want {
+			want[i].TargetType, want[i].ChangedAt = "", 0 // an archive has neither
+			if want[i].Name == "hard too" || want[i].Name == "hard" {
+				want[i].Size, got[i].Size = 0, 0
+			}
+		}
+		require.Equal(t, want, got, folder)
+	}
+	_, err := list(b.Manager, "../etc")
+	require.ErrorIs(t, err, v1.ErrInvalidPath)
+	few := options()
+	few.Limits.ListBytes = 300
+	_, err = list(reopen(t, b, few), ".")
+	require.ErrorContains(t, err, "too many files")
 }
 
 type canceling struct{ cancel func() }
@@ -185,7 +313,7 @@ func TestRestoreAfterCrash(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Join(b.temps(), name, "folder/deep"), 0o700))
 		}
 		m := reopen(t, b, options())
-		return box{m, m.Files(), b.dir, b.outside}
+		return box{m, b.dir, b.outside}
 	}
 	_, err := crash().Scan(t.Context(), id)
 	require.NoError(t, err)
@@ -218,7 +346,7 @@ func TestRestoreKeepsOthersOut(t *testing.T) {
 		_, err = b.Scan(t.Context(), id)
 		require.NoError(t, err)
 	}}, bytes.NewReader(a.data[100:]))
-	require.NoError(t, b.Snapshots().Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
+	require.NoError(t, b.Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
 	require.True(t, checked)
 	require.NoError(t, b.Write(t.Context(), id, "file", strings.NewReader("x")))
 }
@@ -236,7 +364,7 @@ func TestRestoreEndsSlowWrite(t *testing.T) {
 	err := b.Write(t.Context(), id, "other", reading(func(p []byte) (int, error) {
 		if reads++; reads == 1 {
 			go func() {
-				restored <- b.Snapshots().Restore(t.Context(), id, bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
+				restored <- b.Restore(t.Context(), id, bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
 			}()
 			for !errors.Is(b.Delete(t.Context(), id, "nothing"), v1.ErrVolumeRestoring) {
 				require.NoError(t, t.Context().Err())
@@ -264,7 +392,7 @@ func TestRestoreEndsChanges(t *testing.T) {
 	archive := io.MultiReader(calling{func() { close(reading) }}, bytes.NewReader(a.data))
 	slow := io.MultiReader(content(1<<20), calling{func() {
 		go func() {
-			restored <- b.Snapshots().Restore(t.Context(), id, archive, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
+			restored <- b.Restore(t.Context(), id, archive, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
 		}()
 		for !errors.Is(b.Delete(t.Context(), id, "nothing"), v1.ErrVolumeRestoring) {
 			require.NoError(t, t.Context().Err())
@@ -349,12 +477,12 @@ func TestBackupProgress(t *testing.T) {
 		last, total = bytes, all
 	}
 	var out bytes.Buffer
-	got, err := b.Snapshots().Write(t.Context(), id, &out, v1.SnapshotOptions{Progress: progress})
+	got, err := b.Snapshot(t.Context(), id, &out, v1.SnapshotOptions{Progress: progress})
 	require.NoError(t, err)
 	require.EqualValues(t, 3<<20, last)
 	a := newBackup(out.Bytes(), got.Bytes)
 	last = 0
-	require.NoError(t, b.Snapshots().Restore(t.Context(), id, &out, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace, Progress: progress}))
+	require.NoError(t, b.Restore(t.Context(), id, &out, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace, Progress: progress}))
 	require.EqualValues(t, 3<<20, last)
 	require.Equal(t, got.Bytes, total)
 }
@@ -363,13 +491,13 @@ func TestBackupProgress(t *testing.T) {
 func TestBackupFails(t *testing.T) {
 	b := newBox(t, options())
 	plant(t, b.dir, 100)
-	_, err := b.Snapshots().Write(t.Context(), id, refusing{}, v1.SnapshotOptions{})
+	_, err := b.Snapshot(t.Context(), id, refusing{}, v1.SnapshotOptions{})
 	require.ErrorIs(t, err, fs.ErrClosed)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = b.Snapshots().Write(ctx, id, io.Discard, v1.SnapshotOptions{})
+	_, err = b.Snapshot(ctx, id, io.Discard, v1.SnapshotOptions{})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = b.Snapshots().Write(t.Context(), "unknown", io.Discard, v1.SnapshotOptions{})
+	_, err = b.Snapshot(t.Context(), "unknown", io.Discard, v1.SnapshotOptions{})
 	require.ErrorIs(t, err, v1.ErrDirectoryMissing)
 }
 

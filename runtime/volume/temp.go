@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -51,28 +53,30 @@ func (m *Manager) openTemps(id string) (*fsys.Folder, error) {
 	return in, nil
 }
 
-// temp is a temporary entry of a volume, and the space that is reserved for it. close removes
-// whatever has its name; an entry that was renamed away stays.
+// temp is a temporary entry of a volume, a file or a tree, and the space that is reserved for it. close
+// removes whatever has its name; an entry that was renamed away stays.
 type temp struct {
 	*reservation
-	vol   *openVolume
+	vol   *Volume
 	in    *fsys.Folder // the volume's folder of temporary entries
 	name  string
 	owner owner
+
+	durable bool // newFile flushes files to the disk
 }
 
 // newTemp returns the name of a new temporary entry, and its owner. credit is how many bytes the
 // operation frees when it completes. The caller closes it.
-func (vol *openVolume) newTemp(o owner, credit int64) (*temp, error) {
+func (vol *Volume) newTemp(o owner, credit int64) (*temp, error) {
 	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return nil, err
 	}
-	return &temp{vol.newReservation(credit), vol, in, randomName(vol.m.run), o}, nil
+	return &temp{reservation: vol.newReservation(credit), vol: vol, in: in, name: randomName(vol.m.run), owner: o}, nil
 }
 
 // newTempFor is newTemp for an entry that is to be in the folder dir, which may be missing.
-func (vol *openVolume) newTempFor(dir string) (*temp, error) {
+func (vol *Volume) newTempFor(dir string) (*temp, error) {
 	o, err := vol.ownerIn(dir)
 	if err != nil {
 		return nil, err
@@ -96,9 +100,9 @@ func (x *temp) mkdir() (*fsys.Folder, error) {
 	return f, nil
 }
 
-// rename moves the complete entry to dst, which must not exist. It creates dst's
-// parents.
-func (x *temp) rename(dst string) error {
+// publish moves the complete entry to dst, which must not exist, and commits its bytes. It creates
+// dst's parents.
+func (x *temp) publish(dst string) error {
 	to, base, err := x.vol.parent(dst)
 	if err != nil {
 		return err
@@ -107,16 +111,8 @@ func (x *temp) rename(dst string) error {
 	if err := x.in.RenameNew(x.name, to, base); err != nil {
 		return err
 	}
+	x.Commit(x.Bytes())
 	return to.Sync()
-}
-
-// publish is rename, and adds the reserved bytes to the volume's usage.
-func (x *temp) publish(dst string) error {
-	err := x.rename(dst)
-	if err == nil {
-		x.vol.quota.Add(x.Bytes())
-	}
-	return err
 }
 
 // newFolder creates the folder name in or below the entry, and opens it.
@@ -125,6 +121,38 @@ func (x *temp) newFolder(in *fsys.Folder, name string) (*fsys.Folder, error) {
 		return nil, err
 	}
 	return in.MakeFolder(name)
+}
+
+// attributes are what a new entry gets when it is complete.
+type attributes struct {
+	owner
+	mode    fs.FileMode
+	changed time.Time // zero: it keeps that of its creation
+}
+
+// finishFolder gives the folder f its attributes. It comes last because new entries change a folder's
+// time.
+func (a attributes) finishFolder(f *fsys.Folder) error {
+	return errors.Join(a.finish(f.File, a.mode), f.Chtimes(root, time.Time{}, a.changed))
+}
+
+// newFile creates a file, which is the entry or below it. fill writes its content.
+func (x *temp) newFile(in *fsys.Folder, name string, a attributes, fill func(f *os.File) error) error {
+	f, err := in.CreateNew(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err = fill(f); err == nil {
+		err = a.finish(f, a.mode)
+	}
+	if err == nil && x.durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil || a.changed.IsZero() {
+		return err
+	}
+	return in.SetTime(name, a.changed)
 }
 
 // newLink creates a symbolic link in or below the entry.
@@ -167,12 +195,12 @@ func (m *Manager) eachRemoved(id string, do func(in *fsys.Folder, name string) e
 	defer base.Close()
 	in, err := base.OpenFolder(tempDir + "/" + id)
 	if err != nil {
-		return ignoreMissing(err)
+		return fsys.IgnoreMissing(err)
 	}
 	defer in.Close()
 	var names []string // read before the first removal, which changes the folder
 	err = in.Each(func(name string, _ fs.FileInfo, _ error) error {
-		if !strings.HasPrefix(name, m.run) {
+		if !strings.HasPrefix(name, m.run) && name != restoredName { // which a restore in flight may have
 			names = append(names, name)
 		}
 		return nil

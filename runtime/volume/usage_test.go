@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,6 +49,43 @@ func TestSizeLimit(t *testing.T) {
 	require.Less(t, b.Used(id).Bytes, int64(64<<10))
 	require.NoError(t, b.Decompress(ctx, id, "a.tar.gz", "out"))
 	require.InDelta(t, 200<<10, b.Used(id).Bytes, 64<<10)
+}
+
+// following is a body that waits in its middle until a file has a size.
+type following struct {
+	io.Reader
+	file string
+	size int64
+	left int // bytes before it waits
+}
+
+func (f *following) Read(p []byte) (int, error) {
+	for f.left <= 0 {
+		if info, err := os.Stat(f.file); err == nil && info.Size() == f.size {
+			break
+		}
+		runtime.Gosched()
+	}
+	n, err := f.Reader.Read(p[:min(len(p), 64<<10)])
+	f.left -= n
+	return n, err
+}
+
+// TestUploadsCountOnce: two uploads fit in the limit together. One goes on while the other gets its name.
+func TestUploadsCountOnce(t *testing.T) {
+	b := newBox(t, options())
+	ctx := t.Context()
+	b.SetLimit(id, 4<<20, v1.Usage{})
+	for range 20 {
+		second := &following{content(7 << 18), filepath.Join(b.dir, "first"), 2 << 20, 1 << 20}
+		var err error
+		done := begin(func() { err = b.Write(ctx, id, "second", second) })
+		require.NoError(t, b.Write(ctx, id, "first", content(2<<20)))
+		<-done
+		require.NoError(t, err)
+		require.NoError(t, b.Delete(ctx, id, "first"))
+		require.NoError(t, b.Delete(ctx, id, "second"))
+	}
 }
 
 // drip is a body without end that records the free space at each piece.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -158,13 +159,27 @@ const id = "11111111-2222-3333-4444-555555555555"
 // box is one volume with its directory, and a directory outside it.
 type box struct {
 	*volume.Manager
-	volume.Files
 	dir, outside string
+}
+
+// Write replaces a file, whatever it is.
+func (b box) Write(ctx context.Context, id, p string, content io.Reader) error {
+	_, err := b.Manager.Write(ctx, id, p, content, nil)
+	return err
+}
+
+// Search finds files, without their times.
+func (b box) Search(ctx context.Context, id, p, query string) (v1.SearchResult, error) {
+	found, err := b.Manager.Search(ctx, id, p, query)
+	for i := range found.Files {
+		found.Files[i].ModifiedAt, found.Files[i].ChangedAt = 0, 0
+	}
+	return found, err
 }
 
 // Decompress extracts an archive.
 func (b box) Decompress(ctx context.Context, id, archive, dest string) error {
-	_, err := b.Files.Decompress(ctx, id, v1.Decompression{Archive: archive, Destination: dest})
+	_, err := b.Manager.Decompress(ctx, id, v1.Decompression{Archive: archive, Destination: dest})
 	return err
 }
 
@@ -178,7 +193,7 @@ func newBoxIn(t testing.TB, top string, opt volume.Options) box {
 	m, err := volume.New(filepath.Join(top, "volumes"), opt)
 	require.NoError(t, err)
 	require.NoError(t, m.Ensure(id))
-	b := box{m, m.Files(), m.Path(id), filepath.Join(top, "outside")}
+	b := box{m, m.Path(id), filepath.Join(top, "outside")}
 	require.NoError(t, os.MkdirAll(filepath.Join(b.outside, "folder"), 0o755))
 	for _, name := range []string{"secret", "folder/secret"} {
 		require.NoError(t, os.WriteFile(filepath.Join(b.outside, name), []byte("secret"), 0o600))

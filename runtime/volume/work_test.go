@@ -42,7 +42,7 @@ func TestWorkOfDeepPaths(t *testing.T) {
 		"write": func(b box) error { return b.Write(t.Context(), id, there+missing, content(1)) },
 		"copy":  func(b box) error { return b.Copy(t.Context(), id, "one", there+missing) },
 		"decompress": func(b box) error {
-			_, err := b.Files.Decompress(t.Context(), id, v1.Decompression{Archive: "one.tar", Destination: there + missing})
+			_, err := b.Manager.Decompress(t.Context(), id, v1.Decompression{Archive: "one.tar", Destination: there + missing})
 			return err
 		},
 	}

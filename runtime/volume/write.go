@@ -7,45 +7,72 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 
 	"berth/runtime/volume/backup"
 	"berth/runtime/volume/fsys"
 )
 
-// Write writes content to the file at p. It writes a durable temporary file first
-// and then replaces p. It creates p's parents. If it fails, or reading content
-// fails, the old file stays unchanged.
-func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error {
-	p, err := parseEntry(p)
+// Write writes content to the file at p, and describes the new file. It writes a durable temporary
+// file first and then replaces p. If it fails, or reading content fails, the old file stays
+// unchanged; missing parents that it has created stay, unless check has refused.
+//
+// Write fails with the error of check, which is called with the description of the old file, or nil if
+// there is none: before content is read, and again just before the old file is replaced. Between that
+// call and the replacement nothing else replaces the file but a program in a container. A nil check
+// allows any file.
+func (m *Manager) Write(ctx context.Context, id, p string, content io.Reader,
+	check func(old fs.FileInfo) error) (written fs.FileInfo, err error) {
+	p, err = parseEntry(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return vol.write(p, content) })
+	err = m.change(ctx, id, p, func(vol *Volume) (err error) {
+		written, err = vol.write(p, content, check)
+		return err
+	})
+	return written, err
 }
 
-func (vol *openVolume) write(p string, content io.Reader) error {
+func (vol *Volume) write(p string, content io.Reader, check func(old fs.FileInfo) error) (fs.FileInfo, error) {
 	name, err := vol.follow(p)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if place, err := vol.placeOf(name); err == nil && vol.denied.match(place, 0) { // before parents are made
+		return nil, deniedFile(place)
+	}
+	if check == nil {
+		check = func(fs.FileInfo) error { return nil }
+	}
+	if _, err := vol.root.Stat(path.Dir(name)); errors.Is(err, fs.ErrNotExist) { // no refusal leaves new parents
+		if err := check(nil); err != nil {
+			return nil, err
+		}
 	}
 	dst, base, old, err := vol.locate(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer dst.Close()
 	if old != nil && old.IsDir() {
-		return exists(p)
+		return nil, exists(p)
 	}
-	return vol.replace(dst, base, old, content)
+	if err := check(old); err != nil {
+		return nil, err
+	}
+	return vol.replace(dst, base, replacement{old, content, check})
 }
 
 // locate opens the parent folder of p, which it creates if it is missing, and
 // describes the entry at p; old is nil if there is none.
-func (vol *openVolume) locate(p string) (dst *fsys.Folder, base string, old fs.FileInfo, err error) {
+func (vol *Volume) locate(p string) (dst *fsys.Folder, base string, old fs.FileInfo, err error) {
 	if dst, base, err = vol.parent(p); err != nil {
 		return nil, "", nil, err
 	}
-	old, err = dst.Lstat(base)
+	if err = vol.allowFound(dst, base); err == nil {
+		old, err = dst.Lstat(base)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return dst, base, nil, nil
 	}
@@ -55,14 +82,21 @@ func (vol *openVolume) locate(p string) (dst *fsys.Folder, base string, old fs.F
 	return dst, base, old, err
 }
 
-// replace replaces base in dst by a new file with content, which keeps the mode and the owner of an
+// replacement replaces a file by a new one.
+type replacement struct {
+	old     fs.FileInfo // nil: there is none
+	content io.Reader
+	check   func(old fs.FileInfo) error // see Manager.Write
+}
+
+// replace replaces base in dst by a new file, which keeps the mode and the owner of an
 // old file: a script that is edited stays executable, and its server can still read it.
-func (vol *openVolume) replace(dst *fsys.Folder, base string, old fs.FileInfo, content io.Reader) error {
+func (vol *Volume) replace(dst *fsys.Folder, base string, r replacement) (fs.FileInfo, error) {
 	var credit int64
-	mode := newFileMode
+	mode, old := newFileMode, r.old
 	o, err := newOwner(dst)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if old != nil {
 		credit = onDisk(old)
@@ -72,37 +106,53 @@ func (vol *openVolume) replace(dst *fsys.Folder, base string, old fs.FileInfo, c
 	}
 	x, err := vol.newTemp(o, credit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer x.close()
-	if err := x.write(mode, func(f *os.File) error { return x.writeContent(f, content, false) }); err != nil {
-		return err
+	x.durable = true
+	err = x.newFile(x.in, x.name, attributes{owner: o, mode: mode}, func(f *os.File) error { return x.writeContent(f, r.content, false) })
+	if err != nil {
+		return nil, err
 	}
-	var freed int64 // others may have replaced or removed the old file, and counted that, since the write began
-	if info, err := dst.Lstat(base); err == nil {
-		freed = onDisk(info)
+	written, err := x.in.Lstat(x.name)
+	if err != nil {
+		return nil, err
 	}
-	if err := x.in.RenameTo(x.name, dst, base, 0); err != nil {
-		return err
+	freed, err := x.replace(dst, base, r.check)
+	if err != nil {
+		return nil, err
 	}
-	vol.quota.Add(x.Bytes() - freed)
-	return dst.Sync()
+	x.Commit(x.Bytes() - freed)
+	return written, dst.Sync()
 }
 
-// write creates the entry as a durable file, whose content fill writes.
-func (x *temp) write(mode fs.FileMode, fill func(f *os.File) error) error {
-	f, err := x.in.CreateNew(x.name)
-	if err != nil {
-		return err
+// replace gives the complete entry the name base in dst, unless check refuses what has it now: others
+// may have replaced or removed the old file, and counted that, since the write began. It returns how
+// many bytes on disk that file had.
+func (x *temp) replace(dst *fsys.Folder, base string, check func(old fs.FileInfo) error) (freed int64, err error) {
+	x.vol.replacing.Lock()
+	defer x.vol.replacing.Unlock()
+	for range createTries {
+		var old fs.FileInfo
+		old, err = dst.Lstat(base)
+		missing := errors.Is(err, fs.ErrNotExist)
+		if missing {
+			old, err = nil, nil
+		}
+		if err == nil {
+			err = check(old)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if !missing {
+			return onDisk(old), x.in.RenameTo(x.name, dst, base, 0)
+		}
+		if err = x.in.RenameNew(x.name, dst, base); !errors.Is(err, fs.ErrExist) {
+			return 0, err
+		}
 	}
-	defer f.Close()
-	if err := x.owner.finish(f, mode); err != nil {
-		return err
-	}
-	if err := fill(f); err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return 0, err
 }
 
 // writeContent writes content to the new file f of the entry, until content or the operation ends.
@@ -130,7 +180,7 @@ func (x *temp) writeContent(f *os.File, content io.Reader, sparse bool) error {
 // operationReader ends with the operation: a slow source must not hold up a restore.
 type operationReader struct {
 	io.Reader
-	vol *openVolume
+	vol *Volume
 }
 
 // Read implements io.Reader.

@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -71,6 +72,18 @@ func TestWrite(t *testing.T) {
 	require.Equal(t, []string{"a", "a/b", "a/b/c.txt"}, b.names(t), "nothing temporary is left")
 }
 
+// TestRefusedWriteCreatesNoParents: a precondition that does not hold leaves no folders.
+func TestRefusedWriteCreatesNoParents(t *testing.T) {
+	b := newBox(t, options())
+	refused := errors.New("refused")
+	_, err := b.Manager.Write(t.Context(), id, "a/b/c.txt", content(1), func(old fs.FileInfo) error {
+		require.Nil(t, old)
+		return refused
+	})
+	require.ErrorIs(t, err, refused)
+	require.Empty(t, b.names(t))
+}
+
 // TestWriteKeepsMode: a script that is edited stays executable.
 func TestWriteKeepsMode(t *testing.T) {
 	b := newBox(t, options())
@@ -95,6 +108,19 @@ func TestWriteThroughInnerLink(t *testing.T) {
 	target, err := os.Readlink(filepath.Join(b.dir, "link"))
 	require.NoError(t, err)
 	require.Equal(t, "real/config", target)
+}
+
+// TestWriteThroughLinkedFolder: ".." behind a link to a folder is the folder above its target.
+func TestWriteThroughLinkedFolder(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "x/y/file", "")
+	b.put(t, "x/f", "old")
+	for name, target := range map[string]string{"a": "d/../e", "d": "x/y", "x/e": "f"} {
+		require.NoError(t, os.Symlink(target, filepath.Join(b.dir, name)))
+	}
+	require.NoError(t, b.Write(t.Context(), id, "a", strings.NewReader("new")))
+	require.Equal(t, "new", b.get(t, "x/f"))
+	require.NoFileExists(t, filepath.Join(b.dir, "f"))
 }
 
 // cut is a body whose client disconnects in the middle.

@@ -10,7 +10,7 @@ import (
 type checkpoint struct {
 	Container string `json:"container"`
 	Complete  bool   `json:"complete"`
-	After     int64  `json:"after"` // the container's lines are newer, Unix ns; 0: there was none before
+	From      int64  `json:"from"` // offset in the journal of the first line that may be the container's
 }
 
 func readCheckpoint(path string) (c checkpoint) {

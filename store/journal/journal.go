@@ -46,7 +46,7 @@ type Position struct{ Offset, Line int64 }
 // role is one of the two writers: the installer or the server.
 type role struct {
 	checkpoint checkpoint
-	last       time.Time // the engine's, of its newest line
+	last       time.Time // the engine's, of the newest line of the container in checkpoint; zero: there is none
 }
 
 // Open reads where the journal of a container ends. It changes nothing on the disk.
@@ -108,10 +108,10 @@ func (j *Journal) load() (err error) {
 			if err != nil {
 				return err
 			}
-			w.see(r.Line)
-			if n++; n == lastRecords {
+			if n++; r.Offset < w.checkpoint.From || n > lastRecords {
 				break
 			}
+			w.see(r.Line)
 		}
 	}
 	return nil
@@ -134,18 +134,19 @@ func (j *Journal) End() Position {
 }
 
 // Begin records the engine's id of the container that is read from now on, and returns where its
-// reader resumes. If the id cannot be recorded, it returns both.
+// reader resumes. If the id cannot be recorded, it returns both. Where the lines of a container begin
+// is recorded as an offset: those of a machine whose clock is behind are older than those before them.
 func (j *Journal) Begin(name, container string) (v1.Resume, error) {
 	j.mu.Lock()
 	w := j.roles[name]
 	was, last := w.checkpoint, w.last
-	now := checkpoint{Container: container, After: was.After}
+	now := checkpoint{Container: container, From: was.From}
 	if was.Container != "" && was.Container != container { // without a checkpoint, the lines may be of this one
-		now.After = unixNano(last)
+		now.From, w.last = j.end.Offset, time.Time{}
 	}
 	w.checkpoint = now
+	resume := v1.Resume{Last: last, Container: was.Container, Complete: was.Complete, Fresh: w.last.IsZero()}
 	j.mu.Unlock()
-	resume := v1.Resume{Last: last, Container: was.Container, Complete: was.Complete, Fresh: unixNano(last) <= now.After}
 	if was == now {
 		return resume, nil
 	}
@@ -155,22 +156,16 @@ func (j *Journal) Begin(name, container string) (v1.Resume, error) {
 	return resume, now.write(j.checkpointPath(name))
 }
 
-func unixNano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
+// Release closes the file until the next Append.
+func (j *Journal) Release() error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return j.close()
 }
 
-// Finish closes the file until the next Append. If complete, it records that the journal has
-// everything that the container printed.
-func (j *Journal) Finish(name string, complete bool) error {
-	j.writing.Lock()
-	err := j.close()
-	j.writing.Unlock()
-	if !complete {
-		return err
-	}
+// Finish is Release, and records that the journal has everything that the container printed.
+func (j *Journal) Finish(name string) error {
+	err := j.Release()
 	j.mu.Lock()
 	w := j.roles[name]
 	w.checkpoint.Complete = true

@@ -101,14 +101,14 @@ func TestJournalIsReadByTheNextProcess(t *testing.T) {
 	require.Equal(t, v1.Resume{Last: line(99).Time, Container: "c1"}, begin(t, killed, "c1"))
 	require.Equal(t, lines(95, 100), tail(t, killed, 5))
 	write(t, killed, lines(100, 110))
-	require.NoError(t, killed.Finish(v1.ServerConsole, true))
+	require.NoError(t, killed.Finish(v1.ServerConsole))
 
 	ended := open(t, d)
 	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c1", Complete: true, Fresh: true}, begin(t, ended, "c2"))
 	require.Equal(t, lines(0, 110), tail(t, ended, 1000))
 
 	fresh := open(t, d)
-	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c2", Fresh: true}, begin(t, fresh, "c2"))
+	require.Equal(t, v1.Resume{Container: "c2", Fresh: true}, begin(t, fresh, "c2"))
 	late := v1.Line{Time: line(200).Time, Data: []byte("later")}
 	write(t, fresh, []v1.Line{late, line(150), {Time: line(300).Time, Data: []byte("message"), Message: true}})
 	require.Equal(t, v1.Resume{Last: late.Time, Container: "c2"}, begin(t, open(t, d), "c2"))

@@ -204,6 +204,20 @@ func (j *Journal) Since(ctx context.Context, role string, since time.Time, each 
 	return nil
 }
 
+// Current calls each with the records of the container that Begin has named last, in their order,
+// until each returns false.
+func (j *Journal) Current(ctx context.Context, role string, each func(v1.Line) bool) error {
+	j.mu.Lock()
+	from, end := j.roles[role].checkpoint.From, j.end.Offset
+	j.mu.Unlock()
+	for r, err := range j.Forward(role, from, end) {
+		if err = errors.Join(err, ctx.Err()); err != nil || !each(r.Line) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Count returns the number of records of both roles that are kept between two offsets.
 func (j *Journal) Count(from, to int64) (n int64, err error) {
 	for from < to {

@@ -81,15 +81,17 @@ func (j *Journal) write(role string, records []byte) error {
 	return nil
 }
 
-// open opens the newest segment, or begins one if that is full or of the other role.
+// open opens the newest segment, or begins one if that is full or of the other role. The newest is opened
+// in both cases, which truncates the cut records: they would be a part of it again once the next ones are removed.
 func (j *Journal) open(role string, more int64) (s segment, err error) {
 	if n := len(j.segs); n > 0 {
 		s = j.segs[n-1]
+		err = j.reopen(s)
 	}
-	if size := s.end - s.start; s.role == role && (size == 0 || size+more <= j.size) {
-		if err := j.reopen(s); !errors.Is(err, fs.ErrNotExist) {
-			return s, err
-		}
+	size := s.end - s.start
+	fits := s.role == role && (size == 0 || size+more <= j.size)
+	if gone := errors.Is(err, fs.ErrNotExist); err != nil && !gone || fits && !gone {
+		return s, err
 	}
 	if err := j.close(); err != nil {
 		return s, err

@@ -40,9 +40,14 @@ func (b *Batch) Empty() bool { return b.size.keys == 0 }
 // Add takes writes into the batch, or none of them if it returns an error. A nil
 // value deletes the key. It returns ErrTooBig if they fit into no batch,
 // ErrBatchFull if they fit into an empty one only, or an error that wraps
-// ErrFailed: then the disk is too full, for writes with onFullDisk only if Badger
-// could not write them into the log that is there, or an earlier commit has failed.
-func (b *Batch) Add(writes map[string][]byte, onFullDisk bool) error {
+// ErrFailed: then the disk is too full, or an earlier commit has failed.
+func (b *Batch) Add(writes map[string][]byte) error { return b.add(writes, false) }
+
+// AddOnFullDisk is Add for writes that a full disk refuses only if Badger could not write
+// them into the log that is there.
+func (b *Batch) AddOnFullDisk(writes map[string][]byte) error { return b.add(writes, true) }
+
+func (b *Batch) add(writes map[string][]byte, onFullDisk bool) error {
 	if err := b.db.Err(); err != nil {
 		return err
 	}

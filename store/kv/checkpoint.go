@@ -67,6 +67,17 @@ func parseCheckpoint(text string) (id string, rev uint64, ok bool) {
 	return id, rev, err == nil && text == formatCheckpoint(id, rev)
 }
 
+// CheckpointID returns the id in the checkpoint of the database in dir, which another process may have open; empty:
+// there is none.
+func CheckpointID(dir string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, checkpointName))
+	id, _, ok := parseCheckpoint(string(text))
+	if !ok {
+		return ""
+	}
+	return id
+}
+
 // StartCheckpoint begins to write the checkpoint.
 func (db *DB) StartCheckpoint(id string, rev uint64) error {
 	if db.disk == nil {

@@ -29,7 +29,7 @@ func TestCloseWithoutDisk(t *testing.T) {
 	require.NoError(t, os.Rename(dir+".gone", dir))
 
 	var again *DB
-	require.Eventually(t, func() bool { again, err = Open(dir, Options{}); return err == nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { again, err = Open(dir, Options{}); return err == nil }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, []string{"k/a"}, keys(t, again, "k/"))
 	require.NoError(t, again.Close())
 }
@@ -82,7 +82,7 @@ func TestNoViewsAfterFailedCommit(t *testing.T) {
 	require.ErrorIs(t, db.Backup(io.Discard), unix.EIO)
 	b := db.Begin()
 	defer b.Discard()
-	require.ErrorIs(t, b.Add(map[string][]byte{"k/c": nil}, true), unix.EIO)
+	require.ErrorIs(t, b.AddOnFullDisk(map[string][]byte{"k/c": nil}), unix.EIO)
 }
 
 // TestBackupIsOneState: updates that go on do not tear a backup.

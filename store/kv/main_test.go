@@ -24,7 +24,7 @@ func openIn(t testing.TB, dir string, o Options) *DB {
 func update(db *DB, writes map[string][]byte, onFullDisk bool) error {
 	b := db.Begin()
 	defer b.Discard()
-	if err := b.Add(writes, onFullDisk); err != nil {
+	if err := b.add(writes, onFullDisk); err != nil {
 		return err
 	}
 	b.Set("meta/revision", make([]byte, 8))

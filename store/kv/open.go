@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func Open(dir string, o Options) (*DB, error) {
 		if err := db.disk.prepareDir(); err != nil {
 			return nil, err
 		}
-		if err := verify(options); err != nil {
+		if err := errors.Join(verify(options), verifyEmpty(options)); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +77,8 @@ func openBadger(o badger.Options) (db *badger.DB, err error) {
 	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 		return nil, locked(o.Dir)
 	}
-	return nil, fmt.Errorf("%w: %s cannot be opened: %w; move it away or restore a backup", ErrFailed, o.Dir, err)
+	return nil, fmt.Errorf("%w: %s cannot be opened: %w; restore a backup, or move the directory away to start with an empty store, "+
+		"which never touches the containers of this one", ErrFailed, o.Dir, err)
 }
 
 // badgerLog logs the errors and warnings of Badger, and drops its other lines.
@@ -197,6 +199,35 @@ func verify(o badger.Options) error {
 
 func damaged(name string, err error) error {
 	return fmt.Errorf("%w: %s: %w; restore a backup, or move the directory away to start with an empty store, which never touches the containers of this one", ErrDamaged, name, err)
+}
+
+// verifyEmpty reads the files that Badger makes anew where they are missing, and that have no data here: values
+// stay beside their keys, and nothing is encrypted. Badger opens nothing if one of them is damaged.
+func verifyEmpty(o badger.Options) error {
+	const lost = "%w: %s: %w; remove this file and start berth again: it has no data, and nothing is lost without it"
+	keys, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{Dir: o.Dir, ReadOnly: true})
+	if failed := new(os.PathError); errors.As(err, &failed) {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	if err != nil {
+		return fmt.Errorf(lost, ErrDamaged, filepath.Join(o.Dir, badger.KeyRegistryFileName), err)
+	}
+	if err := keys.Close(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.vlog")) // its only error is that of the pattern
+	for _, name := range logs {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrFailed, err)
+		}
+		var key [8]byte // the id of the key that it is encrypted with
+		_, err = io.ReadFull(f, key[:])
+		if _ = f.Close(); err == nil && key != [8]byte{} {
+			return fmt.Errorf(lost, ErrDamaged, name, errors.New("its header is damaged"))
+		}
+	}
+	return nil
 }
 
 // verifyTable verifies a table with Badger's own function.

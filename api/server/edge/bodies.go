@@ -65,7 +65,7 @@ func (b *Bodies) Read(c *fiber.Ctx, most int64) ([]byte, error) {
 		if err := b.reserve(c, length); err != nil {
 			return nil, err
 		}
-		if err := setReadDeadline(c, bodyTimeout); err != nil {
+		if err := setReadDeadline(c, limit.BodyTime(length)); err != nil {
 			return nil, err
 		}
 		raw.Grow(int(max(0, length-bodyFree)) + bytes.MinRead)
@@ -89,7 +89,11 @@ func (b *Bodies) reserve(c *fiber.Ctx, n int64) error {
 	defer cancel()
 	ctx, done := context.WithTimeout(ctx, b.patience)
 	defer done()
-	leave, err := b.memory.Enter(ctx, limit.Claim{Tenant: CallOf(c).tenant, N: int(limit.InMiB(n))})
+	claim := limit.Claim{Tenant: CallOf(c).tenant, N: int(limit.InMiB(n))}
+	if claim.N > 1 {
+		claim.Object = limit.LargeBody
+	}
+	leave, err := b.memory.Enter(ctx, claim)
 	if err != nil {
 		return errBusy
 	}

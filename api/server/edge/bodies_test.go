@@ -35,8 +35,39 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	require.Equal(t, 200, h.post("/body", "{}").StatusCode)
 	got := make(chan *http.Response, 1)
 	go func() { got <- h.post("/body", large) }()
-	require.Eventually(t, func() bool { return bodies.memory.Waiting() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return bodies.memory.Waiting() == 1 }, time.Minute, time.Millisecond)
 	leave()
 	require.Equal(t, 200, (<-got).StatusCode)
 	require.Zero(t, bodies.memory.Used())
+}
+
+// TestSlowLargeBodies: large bodies leave memory to others, and a slow one does not keep its own for long.
+func TestSlowLargeBodies(t *testing.T) {
+	bodies := NewBodies(v1.Defaults)
+	h := newHarness(t, nil, func(s *Server) {
+		s.Add("POST", "/body", func(c *fiber.Ctx) error {
+			SetToken(c, "t", c.Get("Tenant"))
+			_, err := bodies.Read(c, 8<<20)
+			return err
+		})
+	})
+	bodies.patience = time.Millisecond
+	send := func(tenant string, bytes int) int {
+		r, err := http.NewRequest("POST", "http://"+h.addr+"/body", strings.NewReader(`{"a":"`+strings.Repeat(" ", bytes)+`"}`))
+		require.NoError(t, err)
+		r.Header.Set("Tenant", tenant)
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	for _, tenant := range []string{"a", "b"} {
+		_, err := bodies.memory.Enter(t.Context(), limit.Claim{Tenant: tenant, Object: limit.LargeBody, N: 8})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 503, send("c", 7<<20), "two tenants have all that large bodies may have")
+	require.Equal(t, 200, send("c", 20<<10))
+	require.Equal(t, 200, send("", 7<<20), "the administrator")
+	require.Less(t, limit.BodyTime(8<<20), 22*time.Second)
 }

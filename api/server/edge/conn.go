@@ -24,14 +24,15 @@ const (
 // conn is a connection of the listener.
 type conn struct {
 	net.Conn
-	all     *connections
-	closing <-chan struct{} // closed with the listener
-	leave   func()          // frees its slot; guarded by all.mu
-	proved  bool            // a request had a valid token; guarded by all.mu
-	tenant  string          // of that token; guarded by all.mu
-	used    atomic.Bool     // at least one byte was received
-	over    atomic.Bool     // the client has closed its side
-	linger  atomic.Bool     // Close discards what the client still sends
+	all      *connections
+	closing  <-chan struct{}           // closed with the listener
+	leave    func()                    // frees its slot; guarded by all.mu
+	proved   bool                      // a request had a valid token; guarded by all.mu
+	tenant   string                    // of that token; guarded by all.mu
+	deadline atomic.Pointer[time.Time] // of writes, see SetWriteDeadline
+	used     atomic.Bool               // at least one byte was received
+	over     atomic.Bool               // the client has closed its side
+	linger   atomic.Bool               // Close discards what the client still sends
 }
 
 // Read reads from the connection, and records the first byte and the end.
@@ -46,11 +47,26 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// SetWriteDeadline bounds the writes to come, besides writeTimeout: a WebSocket has limits of its own.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.deadline.Store(&t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// limitPart sets the deadline of one part of an answer.
+func (c *conn) limitPart() error {
+	deadline := time.Now().Add(writeTimeout)
+	if own := c.deadline.Load(); own != nil && !own.IsZero() && own.Before(deadline) {
+		deadline = *own
+	}
+	return c.Conn.SetWriteDeadline(deadline)
+}
+
 // Write writes p, each part within writeTimeout: a client may be slow, and must not pause.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		part := p[n:min(len(p), n+writePart)]
-		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		if err := c.limitPart(); err != nil {
 			return n, err
 		}
 		sent, err := c.Conn.Write(part)
@@ -65,7 +81,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	var sent int64
 	for {
-		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		if err := c.limitPart(); err != nil {
 			return sent, err
 		}
 		n, err := io.CopyN(c.Conn, r, filePart)
@@ -82,11 +98,7 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 // abort closes the underlying connection at once and interrupts Read and Write.
 // The caller must still call Close.
 func (c *conn) abort() {
-	raw := c.Conn
-	if tls, is := raw.(interface{ NetConn() net.Conn }); is {
-		raw = tls.NetConn() // Close of a TLS connection may wait for the client
-	}
-	_ = raw.Close()
+	_ = plain(c.Conn).Close()
 }
 
 // Close removes the connection from the registry and closes it. If linger is set
@@ -110,8 +122,8 @@ func connOf(c *fiber.Ctx) *conn { return c.Context().Conn().(*conn) }
 // while its answer is being sent. It may be called after the handler has returned.
 func Abort(c *fiber.Ctx) func() { return connOf(c).abort }
 
-// SetLinger sets whether Close lingers.
-func (c *conn) SetLinger(linger bool) { c.linger.Store(linger) }
+// Linger has Close linger.
+func (c *conn) Linger() { c.linger.Store(true) }
 
 // SetWriteBuffer bounds the bytes in the kernel's send buffer.
 func (c *conn) SetWriteBuffer(bytes int) error {

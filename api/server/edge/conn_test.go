@@ -2,6 +2,7 @@ package edge
 
 import (
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,5 +43,24 @@ func TestWriteInParts(t *testing.T) {
 		n, err := (&conn{Conn: below}).Write(make([]byte, 24<<20))
 		require.NoError(t, err)
 		require.Equal(t, []int{24 << 20, 24 << 20}, []int{n, below.got})
+	})
+}
+
+// TestWriteEndsAtItsOwnDeadline: a WebSocket gives its last frame a second, not the time of a part of an answer.
+func TestWriteEndsAtItsOwnDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, other := net.Pipe() // whose client does not read
+		defer other.Close()
+		c := &conn{Conn: own}
+		require.NoError(t, c.SetWriteDeadline(time.Now().Add(time.Second)))
+		began := time.Now()
+		_, err := c.Write([]byte("x"))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		require.NoError(t, c.SetWriteDeadline(time.Time{}))
+		began = time.Now()
+		_, err = c.Write([]byte("x"))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, writeTimeout, time.Since(began))
 	})
 }

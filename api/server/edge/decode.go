@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -237,15 +238,15 @@ func Clip(name string) string {
 }
 
 func (x filler) fill(v reflect.Value, path string) {
-	switch v.Kind() {
-	case reflect.Pointer:
+	switch kind := v.Kind(); {
+	case kind == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		x.fill(v.Elem(), path)
-	case reflect.Struct:
+	case kind == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]():
 		x.fillStruct(v, path)
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		x.fillSlice(v, path)
-	case reflect.Map:
+	case kind == reflect.Map:
 		x.fillMap(v, path)
 	default:
 		isNull := x.in.PeekKind() == 'n' // of an element: json.Unmarshal would ignore it
@@ -260,6 +261,8 @@ func scalarOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[v1.Duration]():
 		return "a duration such as 90s, 1h30m or 7d"
+	case t == reflect.TypeFor[time.Time]():
+		return "a time such as 2026-07-15T00:00:00Z"
 	case t.Kind() == reflect.String:
 		return "a string"
 	case t.Kind() == reflect.Bool:

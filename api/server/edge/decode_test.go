@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ type sample struct {
 	Float    float64           `json:"float"`
 	Small    uint16            `json:"small"`
 	Duration v1.Duration       `json:"duration"`
+	Time     *time.Time        `json:"time"`
 	Map      map[string]string `json:"map"`
 	List     []sampleItem      `json:"list"`
 	Status   any               `json:"status" api:"readonly"`
@@ -29,39 +31,41 @@ type sampleItem struct {
 
 func TestUnmarshal(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"text":"a"}`:                        "",
-		``:                                    "text: is required",
-		` `:                                   "text: is required",
-		`{"text":null}`:                       "text: is required",
-		`{"text":"a","flag":null}`:            "",
-		`{"text":"a","status":{"x":[1]}}`:     "",
-		`{"text":"a","number":1e3}`:           "number: must be an integer",
-		`{"text":"a","number":true}`:          "number: must be an integer",
-		`{"text":"a","float":1e3}`:            "",
-		`{"text":"a","float":1e999}`:          "float: must be a number",
-		`{"text":"a","small":65536}`:          "small: must be an integer between 0 and 65535",
-		`{"text":"a","duration":"1d"}`:        "",
-		`{"text":"a","duration":30}`:          "",
-		`{"text":"a","duration":"x"}`:         "duration: must be a duration such as 90s, 1h30m or 7d",
-		`{"text":"a","map":{"k":1}}`:          "map.k: must be a string",
-		`{"text":"a","map":[]}`:               "map: must be an object",
-		`{"text":"a","list":[{"port":1},{}]}`: "list[1].port: is required",
-		`{"text":"a","list":[null,5]}`:        "list[0]: must be an object; list[1]: must be an object",
-		`{"text":"a","list":{}}`:              "list: must be an array",
-		`{"text":5,"x":1,"flag":"true"}`:      "text: must be a string; flag: must be true or false; x: unknown field",
-		`[]`:                                  "body: must be an object",
-		`"a"`:                                 "body: must be an object",
-		`null`:                                "body: must be an object",
-		`{`:                                   "body: is not JSON: it ends too early, after 1 bytes",
-		`{"text":"a"}}`:                       "body: has data after the JSON value",
-		`{"text":"a"} 1`:                      "body: has data after the JSON value",
-		"{\"text\":\"\xff\"}":                 "body: must be UTF-8",
-		`{"text":"a",}`:                       "body: is not JSON: invalid character '}' looking for beginning of object key string, at byte 13",
-		`{"Text":"a"}`:                        "text: is required; Text: unknown field",
-		`{"text":"a","text":null}`:            "text: is set twice",
-		`{"text":"a","t\u0065xt":5}`:          "text: is set twice",
-		`{"text":"a","map":{"k":"","k":""}}`:  "map.k: is set twice",
-		`{"text":"a","status":{"x":1,"x":1}}`: "",
+		`{"text":"a"}`:                               "",
+		``:                                           "text: is required",
+		` `:                                          "text: is required",
+		`{"text":null}`:                              "text: is required",
+		`{"text":"a","flag":null}`:                   "",
+		`{"text":"a","status":{"x":[1]}}`:            "",
+		`{"text":"a","number":1e3}`:                  "number: must be an integer",
+		`{"text":"a","number":true}`:                 "number: must be an integer",
+		`{"text":"a","float":1e3}`:                   "",
+		`{"text":"a","float":1e999}`:                 "float: must be a number",
+		`{"text":"a","small":65536}`:                 "small: must be an integer between 0 and 65535",
+		`{"text":"a","duration":"1d"}`:               "",
+		`{"text":"a","duration":30}`:                 "",
+		`{"text":"a","duration":"x"}`:                "duration: must be a duration such as 90s, 1h30m or 7d",
+		`{"text":"a","time":"2026-07-15T00:00:00Z"}`: "",
+		`{"text":"a","time":"noon"}`:                 "time: must be a time such as 2026-07-15T00:00:00Z",
+		`{"text":"a","map":{"k":1}}`:                 "map.k: must be a string",
+		`{"text":"a","map":[]}`:                      "map: must be an object",
+		`{"text":"a","list":[{"port":1},{}]}`:        "list[1].port: is required",
+		`{"text":"a","list":[null,5]}`:               "list[0]: must be an object; list[1]: must be an object",
+		`{"text":"a","list":{}}`:                     "list: must be an array",
+		`{"text":5,"x":1,"flag":"true"}`:             "text: must be a string; flag: must be true or false; x: unknown field",
+		`[]`:                                         "body: must be an object",
+		`"a"`:                                        "body: must be an object",
+		`null`:                                       "body: must be an object",
+		`{`:                                          "body: is not JSON: it ends too early, after 1 bytes",
+		`{"text":"a"}}`:                              "body: has data after the JSON value",
+		`{"text":"a"} 1`:                             "body: has data after the JSON value",
+		"{\"text\":\"\xff\"}":                        "body: must be UTF-8",
+		`{"text":"a",}`:                              "body: is not JSON: invalid character '}' looking for beginning of object key string, at byte 13",
+		`{"Text":"a"}`:                               "text: is required; Text: unknown field",
+		`{"text":"a","text":null}`:                   "text: is set twice",
+		`{"text":"a","t\u0065xt":5}`:                 "text: is set twice",
+		`{"text":"a","map":{"k":"","k":""}}`:         "map.k: is set twice",
+		`{"text":"a","status":{"x":1,"x":1}}`:        "",
 	} {
 		var f v1.FieldErrors
 		var s sample

@@ -28,7 +28,11 @@ var (
 	errHeaders     = &v1.Error{Code: "headers_too_large", Message: "Request headers are too large"}
 	ErrMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
 	ErrUpgrade     = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
-	ErrOperations  = &v1.Error{Code: "too_many_operations", Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
+	ErrOperations  = &v1.Error{Code: v1.TooManyOperations, Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
+	errChanged     = &v1.Error{Code: v1.Precondition, Message: "File was changed: If-Match does not name its ETag; read it again, or send the request without If-Match to replace it"}
+	errGone        = &v1.Error{Code: v1.Precondition, Message: "File was deleted: If-Match needs one; send the request without If-Match to create it"}
+	errThere       = &v1.Error{Code: v1.Precondition, Message: "File already exists: If-None-Match names it; send the request without If-None-Match to replace it"}
+	errForm        = &v1.Error{Code: ErrMediaType.Code, Message: "Request body must be the content of the file, not a form: send it as it is, such as with curl -T or --data-binary"}
 	errRange       = &v1.Error{Code: "range_not_satisfiable", Message: "Range not satisfiable"}
 	errInternal    = &v1.Error{Code: "internal", Message: "Internal server error"}
 	errAnswers     = &v1.Error{Code: ErrOperations.Code, Message: "Too many large answers are being sent; retry when one of them was read, or request less at once"}
@@ -50,6 +54,7 @@ var statuses = map[v1.Code]int{
 	errOrigin.Code:       403,
 	errHost.Code:         403,
 	v1.ScopeDenied:       403,
+	v1.FileDenied:        403,
 	v1.PullsDisabled:     403,
 	v1.PullNotFound:      404,
 	v1.TooManyPulls:      429,
@@ -60,6 +65,8 @@ var statuses = map[v1.Code]int{
 	v1.PathNotFound:      404,
 	v1.BackupNotFound:    404,
 	v1.PolicyNotFound:    404,
+	v1.ScheduleNotFound:  404,
+	v1.TooManySchedules:  429,
 	v1.NoPorts:           404,
 	ErrRoute.Code:        404,
 	ErrMethod.Code:       405,
@@ -70,9 +77,14 @@ var statuses = map[v1.Code]int{
 	v1.InputFull:         409,
 	v1.NotCompleted:      409,
 	v1.BackupInUse:       409,
+	v1.BackupExists:      409,
 	v1.PortBound:         409,
 	v1.VolumeInUse:       409,
 	v1.VolumeRestoring:   409,
+	v1.Transferring:      409,
+	v1.TransferNotFound:  404,
+	v1.ArrivalNotFound:   404,
+	v1.TooManyArrivals:   429,
 	v1.AmbiguousVolume:   409,
 	v1.FileExists:        409,
 	v1.Precondition:      412,
@@ -162,9 +174,9 @@ const (
 	operationsRetry = "5"
 )
 
-// fail answers a request with err.
-func (s *Server) fail(c *fiber.Ctx, err error) error {
-	refused, log := Refusal(s.options.Translate(err))
+// Fail answers a request with err.
+func (s *Server) Fail(c *fiber.Ctx, err error) error {
+	refused, log := Refusal(err)
 	status := Status(refused)
 	if log {
 		s.log.Error("request failed", slog.String("request", CallOf(c).ID),

@@ -21,11 +21,14 @@ func newFailures() prometheus.Counter {
 	})
 }
 
-// Unauthorized records a request without a valid token. wrong is false for a missing token. It delays the
-// answer to an address that has sent many wrong ones, on a connection, whose number is limited. Valid tokens
-// are never delayed, so no client is locked out.
-func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
-	if s.failed(s.ClientIP(c), wrong) {
+// MissingToken records a request without a token.
+func (s *Server) MissingToken(c *fiber.Ctx) { s.failed(s.ClientIP(c), false) }
+
+// WrongToken records a request with a token that is not valid. It delays the answer to an address that has
+// sent many, on a connection, whose number is limited. Valid tokens are never delayed, so no client is
+// locked out.
+func (s *Server) WrongToken(c *fiber.Ctx) {
+	if s.failed(s.ClientIP(c), true) {
 		time.Sleep(failureDelay) // also if the client leaves or the server shuts down: it is short
 	}
 }

@@ -3,6 +3,7 @@ package edge
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,9 +12,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/gofiber/fiber/v2"
+
+	v1 "berth/api/v1"
 )
 
 // Download describes the response with a file.
@@ -40,7 +42,7 @@ func SendFile(c *fiber.Ctx, file *os.File, d Download, done func()) error {
 
 // serve answers with body, and closes it unless it returns an error.
 func serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, d Download) error {
-	tag := fileTag(info)
+	tag := v1.FileTag(info)
 	if d.Tag != "" {
 		tag = strconv.Quote(d.Tag)
 	}
@@ -102,17 +104,55 @@ func (b *fileBody) Close() error {
 	return b.file.Close()
 }
 
-// fileTag returns an ETag from inode, modification time and size. berth replaces
-// files by new inodes, and a write by a container changes the modification time.
-func fileTag(info fs.FileInfo) string {
-	var inode uint64
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		inode = st.Ino
-	}
-	return fmt.Sprintf(`"%x-%x-%x"`, inode, info.ModTime().UnixNano(), info.Size())
+// SendArchive answers with an archive, under a name, while it is made. The HTTP library writes it after the handler has
+// returned. If it cannot be completed, the connection is closed without the end of the answer, which every client sees.
+// Then, or when it was sent, it is closed, and done is called.
+func SendArchive(c *fiber.Ctx, archive v1.ArchiveStream, name string, done func()) {
+	c.Set(fiber.HeaderCacheControl, "private, no-cache")
+	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderContentDisposition, disposition(name))
+	c.Context().SetBodyStream(&archiveBody{archive, done}, -1)
 }
 
-// matches reports whether an If-None-Match header contains the tag.
+// archiveBody is an answer's body, an archive. The HTTP library closes it.
+type archiveBody struct {
+	v1.ArchiveStream
+	done func() // called by Close
+}
+
+// SupportsBodyWriteTo has the HTTP library call WriteTo, and not Read.
+func (b *archiveBody) SupportsBodyWriteTo() bool { return true }
+
+// Read implements io.Reader.
+func (b *archiveBody) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// Close closes the archive and calls done.
+func (b *archiveBody) Close() error {
+	err := b.ArchiveStream.Close()
+	b.done()
+	return err
+}
+
+// Preconditions returns the check of a file that a request replaces: it refuses the file unless
+// If-Match names its ETag, and if If-None-Match does. info is nil if there is no file.
+func Preconditions(c *fiber.Ctx) func(info fs.FileInfo) error {
+	match, noneMatch := c.Get(fiber.HeaderIfMatch), c.Get(fiber.HeaderIfNoneMatch)
+	return func(info fs.FileInfo) error {
+		switch tag := v1.FileTag(info); {
+		case match != "" && tag == "":
+			return errGone
+		case match != "" && !matches(match, tag):
+			return errChanged
+		case tag != "" && matches(noneMatch, tag):
+			return errThere
+		}
+		return nil
+	}
+}
+
+// matches reports whether an If-Match or If-None-Match header contains the tag. A proxy that
+// compresses a file makes its tag a weak one.
 func matches(header, tag string) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		part = strings.TrimSpace(part)
@@ -126,11 +166,23 @@ func matches(header, tag string) bool {
 // disposition returns the Content-Disposition that makes a browser save the file
 // under its name.
 func disposition(name string) string {
-	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
-	if value == "" {
+	plain := mime.FormatMediaType("attachment", map[string]string{"filename": strings.Map(toASCII, name)})
+	encoded := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	switch _, parameter, _ := strings.Cut(encoded, "; "); {
+	case encoded == "":
 		return "attachment"
+	case strings.HasPrefix(parameter, "filename*="): // for programs that do not know it, such as curl, plain comes first
+		return plain + "; " + parameter
 	}
-	return value
+	return encoded
+}
+
+// toASCII replaces a character that not every program reads.
+func toASCII(r rune) rune {
+	if r < ' ' || r > '~' {
+		return '_'
+	}
+	return r
 }
 
 type byteRange struct{ from, n int64 }

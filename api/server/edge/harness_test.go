@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,8 +29,7 @@ type harness struct {
 // options returns the options of a server, which logs to log unless that is nil.
 func options(log io.Writer) Options {
 	o := Options{Settings: v1.Defaults, Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
-		WrongTokens: limit.NewRate(limit.WrongTokens()), Translate: func(err error) error { return err },
-		Answered: func(*fiber.Ctx) error { return nil }}
+		WrongTokens: limit.NewRate(limit.WrongTokens())}
 	if log != nil {
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
 	}

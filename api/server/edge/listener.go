@@ -49,8 +49,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		if err != nil {
 			l.logFailure(err)
-			if !l.pause(delay) {
+			select {
+			case <-l.closed:
 				return nil, net.ErrClosed
+			case <-time.After(delay):
 			}
 			delay = min(2*delay, acceptRetryMax)
 			continue
@@ -69,18 +71,6 @@ func (l *listener) logFailure(err error) {
 	}
 	l.log.Error("could not accept a connection; retrying", "err", err, "tries", l.failed)
 	l.failed, l.logged = 0, time.Now()
-}
-
-// pause waits for d. It returns false if the listener is closed.
-func (l *listener) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-l.closed:
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // Close stops accepting connections, and closes those on which no byte was

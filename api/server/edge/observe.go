@@ -22,8 +22,8 @@ func newDuration() *prometheus.HistogramVec {
 	}, []string{"route", "code"})
 }
 
-// observe is the outermost middleware. It assigns the request id, answers errors
-// and panics, records the duration, writes the log, and prepares the connection for the next
+// observe is the outermost middleware. It assigns the request id, answers the errors
+// and panics of those within it, records the duration, writes the log, and prepares the connection for the next
 // request.
 func (s *Server) observe(c *fiber.Ctx) error {
 	began := time.Now()
@@ -36,13 +36,9 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	c.Set("X-Request-Id", id)
 	c.Set("X-Content-Type-Options", "nosniff")
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	err := s.recovered(c)
+	err := s.Recovered(c, c.Next)
 	if err != nil {
-		err = s.fail(c, err)
-	}
-	// A request that failed already is answered and logged with the first cause.
-	if failed := s.options.Answered(c); failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError {
-		err = s.fail(c, failed)
+		err = s.Fail(c, err)
 	}
 	if call.leave != nil {
 		call.leave()
@@ -54,8 +50,8 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	return err
 }
 
-// recovered calls the next handler, and turns a panic into errInternal.
-func (s *Server) recovered(c *fiber.Ctx) (err error) {
+// Recovered returns the error of handle, or the one of an internal error if it panics.
+func (s *Server) Recovered(c *fiber.Ctx, handle func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("handler panicked", slog.String("request", CallOf(c).ID),
@@ -63,12 +59,12 @@ func (s *Server) recovered(c *fiber.Ctx) (err error) {
 			err = errInternal
 		}
 	}()
-	return c.Next()
+	return handle()
 }
 
 // logRequest logs an answered request: at info if it may have changed something, and was neither a dry
 // run nor without a valid token, else at debug. The line has the path without its query, which may contain a
-// token. Lines beyond limit.RequestLines are counted in the next.
+// token. Lines of a tenant beyond limit.RequestLines are counted in its next.
 func (s *Server) logRequest(c *fiber.Ctx, took time.Duration) {
 	level := slog.LevelDebug
 	call := CallOf(c)
@@ -79,8 +75,8 @@ func (s *Server) logRequest(c *fiber.Ctx, took time.Duration) {
 	if !s.log.Enabled(c.Context(), level) {
 		return
 	}
-	if s.requestLines.Take("requests", 1) > 0 {
-		s.skipped.Add(1)
+	skipped, listed := s.requestLines.List("of " + call.tenant)
+	if !listed {
 		return
 	}
 	args := []slog.Attr{
@@ -96,8 +92,8 @@ func (s *Server) logRequest(c *fiber.Ctx, took time.Duration) {
 	if code := c.GetRespHeader("X-Error-Code"); code != "" {
 		args = append(args, slog.String("error", code))
 	}
-	if n := s.skipped.Swap(0); n > 0 {
-		args = append(args, slog.Int64("skipped", n))
+	if skipped > 0 {
+		args = append(args, slog.Int("skipped", skipped))
 	}
 	s.log.LogAttrs(c.Context(), level, "request", args...)
 }

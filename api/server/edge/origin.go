@@ -96,7 +96,7 @@ func folded(headers []byte) bool {
 // Access-Control-Allow-Credentials: a page sends its token itself.
 const (
 	allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
-	allowedHeaders = "Authorization, Accept, Content-Type, Range, If-Match, Idempotency-Key, X-Berth-Actor"
+	allowedHeaders = "Authorization, Accept, Content-Type, Range, If-Match, If-None-Match, Idempotency-Key, X-Berth-Actor"
 	exposedHeaders = "X-Request-Id, X-Error-Code, ETag, Content-Disposition, Content-Range, Retry-After, Idempotent-Replayed"
 	preflightAge   = "600" // seconds that a browser may keep the answer to a preflight
 )

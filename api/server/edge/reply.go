@@ -32,13 +32,32 @@ func SendJSON(c *fiber.Ctx, body []byte) error {
 	}
 	// The memory is counted until the answer was sent or has failed: a client may read slowly, after
 	// the handler has returned.
-	call, n := CallOf(c), min(limit.InMiB(int64(len(body))), int64(limit.Answers().Tenant))
-	leave, err := call.answers.Enter(context.Background(), limit.Claim{Tenant: call.tenant, N: int(n)})
+	call := CallOf(c)
+	leave, err := hold(call.answers, call.tenant, len(body))
 	if err != nil {
-		return errAnswers
+		return err
 	}
-	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), leave}, len(body))
+	c.Context().SetBodyStream(struct {
+		*bytes.Reader
+		io.Closer
+	}{bytes.NewReader(body), closer(leave)}, len(body))
 	return nil
+}
+
+// Hold counts the memory of an answer on a WebSocket, as that of any other, until the caller calls leave.
+func (s *Server) Hold(tenant string, bytes int) (leave func(), err error) {
+	if bytes <= smallAnswer {
+		return func() {}, nil
+	}
+	return hold(s.answers, tenant, bytes)
+}
+
+func hold(answers *limit.Slots, tenant string, bytes int) (leave func(), err error) {
+	n := min(int(limit.InMiB(int64(bytes))), limit.Answers().Tenant)
+	if leave, err = answers.Enter(context.Background(), limit.Claim{Tenant: tenant, N: n}); err != nil {
+		return nil, errAnswers
+	}
+	return leave, nil
 }
 
 // smallAnswer is the size in bytes of answers that are not counted.
@@ -69,32 +88,24 @@ func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
 	_, _ = w.WriteString(`]}`)
 }
 
-// SendStream answers 200 with body as JSON of unknown length. The HTTP library
-// reads body after the handler has returned, and closes it if it is an io.Closer.
-func SendStream(c *fiber.Ctx, body io.Reader) {
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	c.Context().SetBodyStream(body, -1)
-}
-
 // SendText answers with a text of unknown length as a file to download, whose bytes
-// body gives as fast as the client receives them. A body that is an io.Closer is
-// closed when it was sent or has failed.
-func SendText(c *fiber.Ctx, body io.Reader, name string) {
+// body gives as fast as the client receives them. done is called when it was sent or has failed.
+func SendText(c *fiber.Ctx, body io.Reader, name string, done func()) {
 	c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	c.Set(fiber.HeaderCacheControl, "private, no-cache")
 	c.Set(fiber.HeaderContentDisposition, disposition(name))
-	c.Context().SetBodyStream(body, -1)
+	c.Context().SetBodyStream(struct {
+		io.Reader
+		io.Closer
+	}{body, closer(done)}, -1)
 }
 
-// heldBody is an answer's body, which the HTTP library closes.
-type heldBody struct {
-	*bytes.Reader
-	done func()
-}
+// closer is called when the HTTP library closes an answer's body: it was sent or has failed.
+type closer func()
 
-// Close calls done.
-func (b heldBody) Close() error {
-	b.done()
+// Close calls the function.
+func (f closer) Close() error {
+	f()
 	return nil
 }

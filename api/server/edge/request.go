@@ -23,7 +23,6 @@ type Call struct {
 	Route  string   // the path of its route, for the metrics; empty: none
 	Actor  v1.Actor // who sent it; zero until it is known
 	DryRun bool     // it changes nothing, whatever its method
-	Owner  any      // what package server knows of it
 
 	proved bool   // it has a valid token; without authorization no request has one
 	token  string // id of that token; empty: the configured one

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -38,13 +37,6 @@ type Options struct {
 	Registerer  prometheus.Registerer
 	Log         *slog.Logger
 	WrongTokens *limit.Rate // counts the wrong tokens of each address
-
-	// Translate returns the error that Refusal takes, for an error of a handler.
-	Translate func(err error) error
-
-	// Answered is called when the response of a request is complete, before it is
-	// sent. Its error replaces the response.
-	Answered func(c *fiber.Ctx) error
 }
 
 // Server serves HTTP.
@@ -56,9 +48,8 @@ type Server struct {
 
 	duration     *prometheus.HistogramVec
 	failures     prometheus.Counter
-	failureLines *limit.Rate  // of the log, by address
-	requestLines *limit.Rate  // of the log
-	skipped      atomic.Int64 // lines about requests
+	failureLines *limit.Rate // of the log, by address
+	requestLines *limit.Rate // of the log
 
 	mu       sync.Mutex
 	shut     bool // Close was called
@@ -82,10 +73,10 @@ func New(o Options) *Server {
 		ReadTimeout:                  headerTimeout,
 		IdleTimeout:                  idleTimeout,
 		DisableStartupMessage:        true,
-		ErrorHandler:                 s.fail,
+		ErrorHandler:                 s.Fail,
 	})
 	s.app.Server().CloseOnShutdown = true
-	s.app.Server().Handler = known(s.app.Server().Handler)
+	s.app.Server().Handler = normalized(s.app.Server().Handler)
 	s.app.Use(s.observe, s.checkRequest)
 	return s
 }
@@ -93,9 +84,9 @@ func New(o Options) *Server {
 // encodedSlash matches a percent-encoded slash.
 var encodedSlash = regexp.MustCompile(`%(2[Ff])`)
 
-// known gives a request with an unknown method one that no route has: fiber would answer it
+// normalized gives a request with an unknown method one that no route has: fiber would answer it
 // before any check. An encoded slash stays encoded, so that no segment becomes two.
-func known(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+func normalized(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
 			ctx.Request.Header.SetMethod(fiber.MethodTrace)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -11,16 +12,22 @@ import (
 
 // Deadlines for a client that sends a body.
 const (
-	bodyTimeout  = 30 * time.Second // for a whole JSON body
+	bodyTimeout  = 30 * time.Second // for the first 8 KiB of a JSON body
 	chunkTimeout = 30 * time.Second // for the next chunk of a streamed body
+	slowTimeout  = 15 * time.Minute // for that of a SlowUpload
 	chunk        = 60 << 10         // bytes: an upload that is slower than 2 KiB/s would hold its permit for days
 )
 
 // Upload returns the body of a request as a stream. Read returns the errors of
 // stream, and io.ErrUnexpectedEOF if the body is shorter than announced; the HTTP
 // library returns io.EOF then too.
-func Upload(c *fiber.Ctx) io.Reader {
-	body, left := stream(c), int64(c.Request().Header.ContentLength())
+func Upload(c *fiber.Ctx) io.Reader { return upload(c, chunkTimeout) }
+
+// SlowUpload is Upload for a client that may compare millions of files before it sends the next one.
+func SlowUpload(c *fiber.Ctx) io.Reader { return upload(c, slowTimeout) }
+
+func upload(c *fiber.Ctx, wait time.Duration) io.Reader {
+	body, left := stream(c, wait), int64(c.Request().Header.ContentLength())
 	if left < 0 {
 		return inChunks(c, body)
 	}
@@ -32,6 +39,16 @@ func Upload(c *fiber.Ctx) io.Reader {
 		}
 		return n, err
 	})
+}
+
+// CheckNoForm refuses the body of an upload that is a form, whose parts and boundaries would become
+// the file.
+func CheckNoForm(c *fiber.Ctx) error {
+	kind, _, _ := strings.Cut(c.Get(fiber.HeaderContentType), ";")
+	if strings.EqualFold(strings.TrimSpace(kind), fiber.MIMEMultipartForm) {
+		return errForm
+	}
+	return nil
 }
 
 // inChunks returns io.ErrUnexpectedEOF if a chunked body ends because the client
@@ -48,19 +65,19 @@ func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 }
 
 // stream returns the body of a request. Read returns errTimeout if the client takes longer than
-// chunkTimeout for a chunk, and errMalformed if the connection or the chunked encoding breaks.
-func stream(c *fiber.Ctx) io.Reader {
+// wait for a chunk, and errMalformed if the connection or the chunked encoding breaks.
+func stream(c *fiber.Ctx, wait time.Duration) io.Reader {
 	body := c.Context().RequestBodyStream()
 	if body == nil {
 		return bytes.NewReader(nil)
 	}
-	return inTime(body, func(d time.Duration) error { return setReadDeadline(c, d) })
+	return inTime(body, wait, func(d time.Duration) error { return setReadDeadline(c, d) })
 }
 
 // inTime returns body, and sets the deadline of each read: what the client takes for a chunk is
 // bounded, and what the reader takes does not count.
-func inTime(body io.Reader, setDeadline func(time.Duration) error) io.Reader {
-	wait, left := chunkTimeout, chunk // of the present chunk
+func inTime(body io.Reader, each time.Duration, setDeadline func(time.Duration) error) io.Reader {
+	wait, left := each, chunk // of the present chunk
 	return readerFunc(func(p []byte) (int, error) {
 		if err := setDeadline(wait); err != nil {
 			return 0, err
@@ -69,7 +86,7 @@ func inTime(body io.Reader, setDeadline func(time.Duration) error) io.Reader {
 		n, err := body.Read(p)
 		wait -= time.Since(began)
 		if left -= n; left <= 0 {
-			wait, left = chunkTimeout, chunk
+			wait, left = each, chunk
 		}
 		switch {
 		case isTimeout(err):
@@ -124,7 +141,7 @@ func drain(c *fiber.Ctx) {
 		return
 	}
 	c.Context().SetConnectionClose()
-	connOf(c).SetLinger(true)
+	connOf(c).Linger()
 }
 
 // twoLengths reports whether a chunked request has a Content-Length as well. A

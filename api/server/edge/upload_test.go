@@ -25,7 +25,7 @@ func (s slow) Read(p []byte) (int, error) {
 func TestSlowUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var deadline time.Duration
-		body := inTime(slow{bytes.NewReader(make([]byte, 3*chunk)), time.Second}, func(d time.Duration) error {
+		body := inTime(slow{bytes.NewReader(make([]byte, 3*chunk)), time.Second}, chunkTimeout, func(d time.Duration) error {
 			deadline = d
 			return nil
 		})

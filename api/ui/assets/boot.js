@@ -1,6 +1,6 @@
 // Sends the first requests while the browser still loads the modules that draw.
 import { all, createAPI } from './core/api.js';
-import { createSession } from './core/session.js';
+import { createSession, shared } from './core/session.js';
 
 const base = new URL('..', document.baseURI).href; // of the API: the page is at ui/
 
@@ -17,4 +17,9 @@ function begin(token) {
 }
 
 export const session = createSession(globalThis.sessionStorage);
+const link = shared(location.hash);
+if (link) {
+  session.keep(link.token);
+  history.replaceState(null, '', `#/containers/${link.id}`); // the token leaves the address
+}
 export const first = begin(session.token);

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -22,7 +23,7 @@ import (
 
 func newApplyCommand(c *connector) *cobra.Command {
 	var files *[]string
-	var dryRun bool
+	var dryRun, nextStart bool
 	var w *waiting
 	cmd := c.command(&cobra.Command{
 		Use:   "apply -f <file>...",
@@ -40,7 +41,7 @@ func newApplyCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a := &applier{cmd: cmd, d: d, list: list, changes: map[string]v1.Changes{}, waiting: w}
+		a := &applier{cmd: cmd, d: d, list: list, nextStart: nextStart, changes: map[string]v1.Changes{}, waiting: w}
 		if dryRun {
 			return a.each(a.preview)
 		}
@@ -51,19 +52,33 @@ func newApplyCommand(c *connector) *cobra.Command {
 	})
 	files, w = addFileFlag(cmd), addWaitFlags(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would change")
+	cmd.Flags().BoolVar(&nextStart, "at-next-start", false, "leave runs alone: what needs a new container is changed at the next start")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "wait")
 	return cmd
 }
 
 // applier applies manifests.
 type applier struct {
-	cmd     *cobra.Command
-	d       *daemon
-	list    []manifest
-	changes map[string]v1.Changes // by internal id, of the dry runs that succeeded
+	cmd  *cobra.Command
+	d    *daemon
+	list []manifest
+
+	nextStart bool
+	changes   map[string]v1.Changes // by internal id, of the dry runs that succeeded
 
 	waiting          *waiting
 	running, stopped []string // ids that were applied, by their desired power
+}
+
+// path returns the path of a PUT with the parameters of its query.
+func (a *applier) path(m manifest, query ...string) string {
+	if a.nextStart {
+		query = append(query, "apply=next-start")
+	}
+	if len(query) == 0 {
+		return m.path()
+	}
+	return m.path() + "?" + strings.Join(query, "&")
 }
 
 func (a *applier) ctx() context.Context { return a.cmd.Context() }
@@ -96,10 +111,14 @@ func (a *applier) validate() error {
 
 func (a *applier) dryRun(m manifest) error {
 	var changes v1.Changes
-	err := a.d.Call(a.ctx(), http.MethodPut, m.path()+"?dry_run=true", m.spec, &changes)
-	if err == nil {
-		a.changes[m.id] = changes
+	err := a.d.Call(a.ctx(), http.MethodPut, a.path(m, "dry_run=true"), m.spec, &changes)
+	if err != nil {
+		return err
 	}
+	more, err := a.scheduleChanges(m)
+	changes.Actions = append(changes.Actions, more...)
+	changes.Changed = changes.Changed || len(more) > 0
+	a.changes[m.id] = changes
 	return err
 }
 
@@ -110,7 +129,11 @@ func (a *applier) apply(m manifest) error {
 		}
 	}
 	var c v1.ContainerView
-	if err := a.d.Call(a.ctx(), http.MethodPut, m.path(), m.spec, &c); err != nil {
+	if err := a.d.Call(a.ctx(), http.MethodPut, a.path(m), m.spec, &c); err != nil {
+		return err
+	}
+	raw := a.d.raw // the container
+	if err := a.applySchedules(m); err != nil {
 		return err
 	}
 	if c.Power == v1.PowerOn {
@@ -121,7 +144,7 @@ func (a *applier) apply(m manifest) error {
 	if a.waiting.enabled && !isText(a.cmd) {
 		return nil // wait prints the container as it is then
 	}
-	return printDone(a.cmd, a.d.raw, m.id, "%s %s", m, result(a.changes[m.id]))
+	return printDone(a.cmd, raw, m.id, "%s %s", m, result(a.changes[m.id]))
 }
 
 // wait waits until the applied containers are installed, and run if they should.
@@ -131,7 +154,7 @@ func (a *applier) wait() error {
 	}
 	var failed error
 	if len(a.stopped) > 0 {
-		failed = a.waiting.wait(a.cmd, a.d, a.stopped, goal{"installed", []v1.Phase{v1.Ready, v1.Exit}})
+		failed = a.waiting.wait(a.cmd, a.d, a.stopped, goal{name: "installed", states: []v1.Phase{v1.Ready, v1.Exit}})
 	}
 	if len(a.running) > 0 {
 		failed = errors.Join(failed, a.waiting.wait(a.cmd, a.d, a.running, goalOf(client.Start)))
@@ -188,7 +211,8 @@ func result(c v1.Changes) string {
 
 const manifestHelp = `-f names a file in YAML or JSON, a directory, whose files *.yaml, *.yml and *.json are read in the
 order of their names, or - for standard input. It can be repeated, and a file can contain several
-documents, each with the fields of POST /containers. A text that YAML reads as a number, true or
+documents, each with the fields of POST /containers, and with schedules, which are by their names what
+PUT /containers/{id}/schedules/{name} takes: the container then has these and no others. A text that YAML reads as a number, true or
 false needs quotes.`
 
 // manifest is a container as a file describes it.
@@ -196,6 +220,8 @@ type manifest struct {
 	source string // the file; of several documents also the number
 	id     string
 	spec   json.RawMessage // as the file has it: the daemon checks it, and names what is wrong
+
+	schedules map[string]v1.ScheduleSpec // nil: the file has none, and they stay
 }
 
 // String returns the container's name in results.
@@ -287,7 +313,11 @@ func readManifestFile(file string, stdin io.Reader) (list []manifest, err error)
 		if len(documents) > 1 {
 			m.source = fmt.Sprintf("%s: document %d", file, document.Number)
 		}
-		if m.id, m.spec, err = readManifest(document.Text); err != nil {
+		m.id, m.spec, err = readManifest(document.Text)
+		if err == nil {
+			err = m.takeSchedules()
+		}
+		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", m.source, err))
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,8 @@ func newBackupCommand(c *connector) *cobra.Command {
 		Short: "Create, list, restore, download and delete backups of volumes",
 		Example: "  berth backup create survival --wait\n  berth backup list survival\n" +
 			"  berth backup restore <backup> --stop --wait\n  berth backup policy set survival --every 6h --keep 8",
-	}, newBackupCreate(c), newBackupList(c), newBackupRestore(c), newBackupDelete(c), newBackupDownload(c), newBackupPolicy(c))
+	}, newBackupCreate(c), newBackupList(c), newBackupFiles(c), newBackupRestore(c), newBackupDelete(c), newBackupDownload(c),
+		newBackupPolicy(c))
 }
 
 // backupFlags are the flags of what a backup holds.
@@ -73,8 +75,8 @@ func newBackupCreate(c *connector) *cobra.Command {
 	cmd := c.command(&cobra.Command{
 		Use:   "create <id>",
 		Short: "Back up a volume and print the id of the backup",
-		Long: "Back up a volume, or the volume of a container, and print the id of the backup. Containers may use the volume meanwhile. The command returns when\n" +
-			"the request is stored; with --wait when the backup has ended.",
+		Long: "Back up a volume, or the volume of a container, and print the id of the backup. Containers may use the volume meanwhile.\n" +
+			"The command returns when the request is stored; with --wait when the backup has ended.",
 		Example: "  berth backup create 3f2a91c0 --name 'before the update' --ignore '*.log' --wait\n" +
 			"  berth backup create 3f2a91c0 --quiesce mc --before $'save-off\\nsave-all flush' --wait-for 'Saved the game' --after save-on",
 		Args: cobra.ExactArgs(1),
@@ -118,8 +120,8 @@ func newBackupList(c *connector) *cobra.Command {
 			}
 		}
 		list, err := d.Backups().List(cmd.Context(), volume)
-		return listOf(d, list, "There are no backups.", func(b v1.BackupView) string { return b.BackupID },
-			[]string{"BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED", "TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE"}, backupRow), err
+		return listOf(d, list, func(b v1.BackupView) string { return b.BackupID }, []string{"BACKUP", "VOLUME", "NAME", "STATE", "SIZE",
+			"CREATED", "TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE"}, backupRow).or("There are no backups."), err
 	})
 }
 
@@ -132,6 +134,26 @@ func backupRow(b v1.BackupView) []string {
 		date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), string(b.Checksum), b.Message}
 }
 
+func newBackupFiles(c *connector) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "files <backup> [path]",
+		Short:   "List a folder of a backup",
+		Long:    "List a folder of a backup: folders first, then files and links. The daemon reads the archive, for at most a minute.",
+		Example: "  berth backup files b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f world",
+		Args:    cobra.RangeArgs(1, 2),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		folder := ""
+		if len(args) > 1 {
+			folder = args[1]
+		}
+		list, err := d.Backups().Files(cmd.Context(), args[0], folder)
+		if err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(args, " "), err)
+		}
+		return showFiles(cmd, d, list, func(e v1.FileEntry) string { return path.Join(folder, e.Name) })
+	})
+}
+
 func newBackupRestore(c *connector) *cobra.Command {
 	var w *waiting
 	var r v1.RestoreRequest
@@ -139,9 +161,11 @@ func newBackupRestore(c *connector) *cobra.Command {
 		Use:   "restore <backup>",
 		Short: "Restore a backup into its volume, or into another one",
 		Long: "Restore a backup. Its content replaces that of the volume in one step; if anything fails, the volume stays as it was.\n" +
+			"With --path only these files and folders are restored, and everything else stays.\n" +
 			"With --stop, containers that use the volume are stopped meanwhile and start again afterwards.",
-		Example: "  berth backup restore b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --stop --wait",
-		Args:    cobra.ExactArgs(1),
+		Example: "  berth backup restore b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --stop --wait\n" +
+			"  berth backup restore b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --path world/level.dat --path plugins --stop",
+		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		if r.VolumeID != "" {
 			var err error
@@ -158,8 +182,10 @@ func newBackupRestore(c *connector) *cobra.Command {
 		}
 		return printDone(cmd, d.raw, id, "%s", id)
 	})
-	cmd.Flags().StringVar(&r.VolumeID, "volume", "", "id of the volume to restore into, or of a container that uses it (default that of the backup)")
-	cmd.Flags().StringVar(&r.Mode, "mode", "", "replace, or merge: keep what the backup lacks (default replace)")
+	cmd.Flags().StringVar(&r.VolumeID, "volume", "",
+		"id of the volume to restore into, or of a container that uses it (default that of the backup)")
+	cmd.Flags().StringVar(&r.Mode, "mode", "", "replace, or merge: keep what the backup lacks (default replace, with --path merge)")
+	cmd.Flags().StringArrayVar(&r.Paths, "path", nil, "restore only this file or folder of the backup; can be repeated")
 	cmd.Flags().BoolVar(&r.Stop, "stop", false, "stop the containers that use the volume, and start them again afterwards")
 	complete(cmd, "mode", func(*cobra.Command) []cobra.Completion {
 		return []cobra.Completion{v1.RestoreReplace, v1.RestoreMerge}
@@ -189,7 +215,8 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 		case b.State != v1.JobCompleted:
 			return "", true, fmt.Errorf("%s: the backup failed: %s", id, b.Message)
 		}
-		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %s, %d skipped", id, bytesText(orZero(b.Size)), count(int(orZero(b.Files)), "file"), b.SkippedTotal)
+		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %s, %d skipped", id, bytesText(orZero(b.Size)),
+			count(int(orZero(b.Files)), "file"), b.SkippedTotal)
 	}))
 }
 
@@ -231,15 +258,16 @@ func newBackupPolicy(c *connector) *cobra.Command {
 }
 
 func newPolicySet(c *connector) *cobra.Command {
-	var every time.Duration
-	var keep int
+	var p v1.PolicySpec
 	var f *backupFlags
 	cmd := c.command(&cobra.Command{
-		Use:     "set <id>",
-		Short:   "Set the backup policy of a volume or a container's volume, in place of the one before",
-		Long:    "Replace the backup policy of a volume as a whole. The first backup comes after one period plus at most a tenth of it.",
-		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8 --ignore 'cache/'",
-		Args:    cobra.ExactArgs(1),
+		Use:   "set <id>",
+		Short: "Set the backup policy of a volume or a container's volume, in place of the one before",
+		Long: "Replace the backup policy of a volume as a whole. With --every, the first backup comes after one period plus at most a tenth\n" +
+			"of it; with --cron, backups are made at the times of an expression of five fields.",
+		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8 --ignore 'cache/'\n" +
+			"  berth backup policy set 3f2a91c0 --cron '0 4 * * *' --timezone Europe/Berlin --keep 7",
+		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		r, err := f.request()
 		if err != nil {
@@ -249,22 +277,34 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := d.Backups().SetPolicy(cmd.Context(), volume, v1.PolicyView{PolicySpec: v1.PolicySpec{Every: v1.Duration(every), Keep: keep,
-			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce}})
+		p.Target, p.Ignore, p.Quiesce = r.Target, r.Ignore, r.Quiesce
+		set, err := d.Backups().SetPolicy(cmd.Context(), volume, v1.PolicyView{PolicySpec: p})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		return printDone(cmd, d.raw, p.VolumeID, "%s: a backup every %s, %d kept", args[0], span(time.Duration(p.Every)), p.Keep)
+		return printDone(cmd, d.raw, set.VolumeID, "%s: a backup %s, %d kept", args[0], policyTimes(set.PolicySpec), set.Keep)
 	})
-	cmd.Flags().Func("every", "time between two backups, such as 6h or 1d", func(text string) (err error) {
-		every, err = v1.ParseDuration(text)
+	cmd.Flags().Func("every", "time between two backups, such as 6h or 1d", func(text string) error {
+		every, err := v1.ParseDuration(text)
+		p.Every = v1.Duration(every)
 		return err
 	})
-	cmd.Flags().IntVar(&keep, "keep", 0, "how many completed backups are kept")
-	_ = cmd.MarkFlagRequired("every")
+	cmd.Flags().StringVar(&p.Cron, "cron", "", "times of the backups instead of --every, such as '0 4 * * *' or @daily")
+	cmd.Flags().StringVar(&p.Timezone, "timezone", "", "IANA time zone of --cron, such as Europe/Berlin (default UTC)")
+	cmd.Flags().IntVar(&p.Keep, "keep", 0, "how many completed backups are kept")
+	cmd.MarkFlagsOneRequired("every", "cron")
+	cmd.MarkFlagsMutuallyExclusive("every", "cron")
 	_ = cmd.MarkFlagRequired("keep")
 	f = addBackupFlags(cmd)
 	return cmd
+}
+
+// policyTimes returns when a policy makes backups.
+func policyTimes(p v1.PolicySpec) string {
+	if p.Cron != "" {
+		return fmt.Sprintf("at %s in %s", p.Cron, p.Timezone)
+	}
+	return "every " + span(time.Duration(p.Every))
 }
 
 func newPolicyGet(c *connector) *cobra.Command {
@@ -283,12 +323,12 @@ func newPolicyGet(c *connector) *cobra.Command {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return show(cmd, d.raw, []string{p.VolumeID}, func(t *table) {
-			t.head("VOLUME", "EVERY", "KEEP", "TARGET", "NEXT", "IGNORE", "MESSAGE")
+			t.head("VOLUME", "WHEN", "KEEP", "TARGET", "NEXT", "IGNORE", "MESSAGE")
 			next := ""
 			if p.NextRunAt != nil {
 				next = date(*p.NextRunAt)
 			}
-			t.row(p.VolumeID, span(time.Duration(p.Every)), fmt.Sprint(p.Keep), string(p.Target), next, strings.Join(p.Ignore, " "), p.Message)
+			t.row(p.VolumeID, policyTimes(p.PolicySpec), fmt.Sprint(p.Keep), string(p.Target), next, strings.Join(p.Ignore, " "), p.Message)
 		})
 	})
 }

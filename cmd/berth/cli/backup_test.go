@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
 const (
@@ -115,6 +117,21 @@ func TestBackupDownload(t *testing.T) {
 	require.Equal(t, "archive", string(got), "the file before stays")
 }
 
+func TestBackupFiles(t *testing.T) {
+	const files = `200 {"files":[{"name":"region","type":"directory","mode":"0755"},{"name":"level.dat","type":"file","size":7,"mode":"0644"}]}`
+	f := newFakeAPI(t, map[string]string{"GET /backups/" + backupID + "/files": files, "GET /backups/" + backupID + "/files?path=world": files,
+		"POST /backups/" + backupID + "/restore": `200 {"restore_id":"` + restoreID + `"}`})
+	out, _, err := command(t, f.env(), "backup", "files", backupID)
+	require.NoError(t, err)
+	require.Regexp(t, `0755 .* region/\n0644 +7B .* level.dat\n`, out)
+	out, _, err = command(t, f.env(), "backup", "files", backupID, "world", "-o", "name")
+	require.NoError(t, err)
+	require.Equal(t, "world/region\nworld/level.dat\n", out)
+	_, _, err = command(t, f.env(), "backup", "restore", backupID, "--path", "world", "--path", "a,b")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"paths":["world","a,b"]}`, bodyOf(f, "POST /backups/"+backupID+"/restore"))
+}
+
 func TestBackupPolicyCommands(t *testing.T) {
 	const policy = `{"volume_id":"v","every":"6h0m0s","keep":8,"target":"local","ignore":["a"],"quiesce":null,"next_run_at":null,"message":""}`
 	f := newFakeAPI(t, map[string]string{"PUT /volumes/3f2a91c0/backup-policy": "200 " + policy, "GET /volumes/3f2a91c0/backup-policy": "200 " + policy,
@@ -125,7 +142,14 @@ func TestBackupPolicyCommands(t *testing.T) {
 	require.JSONEq(t, `{"every":"6h0m0s","keep":8,"ignore":["a"]}`, bodyOf(f, "PUT /volumes/3f2a91c0/backup-policy"))
 	out, _, err = command(t, f.env(), "backup", "policy", "get", "3f2a91c0")
 	require.NoError(t, err)
-	require.Regexp(t, `v +6h00m +8 +local`, out)
+	require.Regexp(t, `v +every 6h00m +8 +local`, out)
+	_, _, err = command(t, f.env(), "backup", "policy", "set", "3f2a91c0", "--cron", "0 4 * * *", "--timezone", "Europe/Berlin", "--keep", "8")
+	require.NoError(t, err)
+	seen := f.seen()
+	require.Equal(t, `PUT /volumes/3f2a91c0/backup-policy {"cron":"0 4 * * *","timezone":"Europe/Berlin","keep":8}`, seen[len(seen)-1])
+	require.Equal(t, "at @daily in UTC", policyTimes(v1.PolicySpec{Cron: "@daily", Timezone: "UTC"}))
+	_, _, err = command(t, f.env(), "backup", "policy", "set", "3f2a91c0", "--cron", "@daily", "--every", "6h", "--keep", "8")
+	require.Equal(t, exitUsage, ExitCode(err))
 	_, _, err = command(t, f.env(), "backup", "policy", "delete", "3f2a91c0")
 	require.NoError(t, err)
 	_, _, err = command(t, f.env(), "backup", "policy", "set", "3f2a91c0", "--every", "often", "--keep", "8")
@@ -163,7 +187,7 @@ func TestBackupWaitsForDaemon(t *testing.T) {
 		_, _, err := command(t, f.env(), "backup", "create", "3f2a91c0", "--wait")
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return len(f.seen()) > 2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(f.seen()) > 2 }, time.Minute, time.Millisecond)
 	require.Empty(t, done, "it waits on")
 	f.set("GET /backups/"+backupID, "200 "+backupJSON("completed", ""))
 	require.NoError(t, <-done)

@@ -98,7 +98,10 @@ func addCompletions(root *cobra.Command, c *connector) {
 		"backup create": c.offer(1, containerIDs, volumeIDs), "backup list": c.offer(1, containerIDs, volumeIDs),
 		"backup policy set": c.offer(1, containerIDs, volumeIDs), "backup policy get": c.offer(1, containerIDs, volumeIDs),
 		"backup policy delete": c.offer(0, containerIDs, volumeIDs),
-		"volumes change":       c.offer(1, volumeIDs), "volumes delete": c.offer(0, volumeIDs), "token revoke": c.offer(0, tokenIDs),
+		"schedule ls":          one, "schedule set": c.completeSchedules(2), "schedule run": c.completeSchedules(2),
+		"schedule rm":    c.completeSchedules(0),
+		"transfer start": one,
+		"volumes change": c.offer(1, volumeIDs), "volumes delete": c.offer(0, volumeIDs), "token revoke": c.offer(0, tokenIDs),
 	} {
 		cmd, rest, err := root.Find(strings.Fields(line))
 		if err == nil && len(rest) == 0 && cmd.ValidArgsFunction != nil {

@@ -32,7 +32,7 @@ func TestCompletion(t *testing.T) {
 		"wait ": both, "wait mc r": "ready\nrunning\n:4\n", "wait mc lobby deleted ": "ready\nrunning\nexit\nfailed\ndeleted\n:4\n",
 		"volumes delete 3": "3f2a91c0-0000-4000-8000-000000000000\tmc lobby\n:4\n", "volumes change 3": "3f2a91c0-0000-4000-8000-000000000000\tmc lobby\n:4\n", "token revoke ": "t1\tthen\n:4\n",
 		"events --container m": "mc\trunning\n:4\n", "audit --container l": "lobby\texit\n:4\n", "top l": "lobby\texit\n:4\n", "attach m": "mc\trunning\n:4\n", "events --volume ": "3f2a91c0-0000-4000-8000-000000000000\tmc lobby\n:4\n",
-		"token create --container ": both, "token create --scope ": "read\npower\nconsole\nfiles\nnetwork\nadmin\n:4\n",
+		"token create --container ": both, "token create --scope ": "read\npower\nconsole\nfiles\nnetwork\nadmin\narrive\n:4\n",
 		"files ls m": "mc:\trunning\n:6\n", "files cat mc:": ":6\n", "files put ": ":0\n", "files get mc:world ": ":0\n",
 	} {
 		require.Equal(t, want, shellComplete(t, f.env(), line), line)

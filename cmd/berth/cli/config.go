@@ -36,7 +36,11 @@ func newConfigInit(l *config.Loader) *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			err := config.Write(path, l.DataPath(), force)
+			write := config.Write
+			if force {
+				write = config.Renew
+			}
+			err := write(path, l.DataPath())
 			if errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("%s exists: it is not overwritten (--force keeps it as %s.bak)", path, path)
 			}

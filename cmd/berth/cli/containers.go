@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,20 +19,28 @@ import (
 
 func newContainersCommand(c *connector) *cobra.Command {
 	var labels []string
+	var spec bool
 	cmd := c.listCommand(&cobra.Command{
-		Use:     "containers [id]...",
-		Short:   "List the containers, or show some in detail",
-		Example: "  berth containers --label game=chess\n  berth containers survival",
-		Args:    cobra.ArbitraryArgs,
+		Use:   "containers [id]...",
+		Short: "List the containers, or show some in detail",
+		Example: "  berth containers --label game=chess\n  berth containers survival\n" +
+			"  berth containers survival --spec > survival.yaml",
+		Args: cobra.ArbitraryArgs,
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		list, err := d.Containers().List(cmd.Context(), labels...)
 		return listContainers(d.raw, list, labels), err
 	})
 	addLabelFlag(cmd, &labels)
+	cmd.Flags().BoolVar(&spec, "spec", false, "print the stored specs of these containers, without their install scripts, for berth apply")
 	list := cmd.RunE
 	cmd.RunE = c.run(func(cmd *cobra.Command, d *daemon, ids []string) error {
-		if len(ids) == 0 {
+		switch {
+		case spec && len(ids) == 0:
+			return withCode(exitUsage, errors.New("--spec needs the id of a container"))
+		case len(ids) == 0:
 			return list(cmd, ids)
+		case spec:
+			return d.each(cmd.Context(), ids, func(id string) error { return printStored(cmd, d, id, len(ids) > 1) })
 		}
 		return d.each(cmd.Context(), ids, func(id string) error { return describeContainer(cmd, d, id, len(ids) > 1) })
 	})
@@ -125,6 +135,20 @@ func describeContainer(cmd *cobra.Command, d *daemon, id string, next bool) erro
 	return err
 }
 
+// printStored prints the stored spec of a container; next if others are printed too.
+func printStored(cmd *cobra.Command, d *daemon, id string, next bool) error {
+	_, err := d.Containers().Spec(cmd.Context(), id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	if next && (isText(cmd) || format(cmd) == formatYAML) {
+		if _, err := io.WriteString(cmd.OutOrStdout(), "---\n"); err != nil {
+			return err
+		}
+	}
+	return printManifest(cmd, d.raw, id)
+}
+
 // describe shows a container in detail.
 func describe(t *table, c v1.ContainerView, now time.Time) {
 	t.field("container", c.InternalID)
@@ -142,7 +166,13 @@ func describe(t *table, c v1.ContainerView, now time.Time) {
 	t.field("memory", limit(c.Limits.Memory))
 	t.field("cpu", cores(c.Limits.CPU))
 	t.field("policy", c.RestartPolicy.Mode)
+	for _, rule := range c.Placement.Rules() {
+		t.field("placement", rule.Text)
+	}
 	t.field("engine's id", c.ContainerID)
+	if c.Machine != "" {
+		t.field("machine", string(c.Machine))
+	}
 	t.field("created", date(time.Unix(c.CreatedAt, 0)))
 	for _, condition := range c.Conditions {
 		t.field(condition.Type, fmt.Sprintf("%s, %s: %s", condition.Status, condition.Reason, condition.Message))

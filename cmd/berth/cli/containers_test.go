@@ -36,6 +36,24 @@ func TestContainersInDetail(t *testing.T) {
 	require.True(t, json.Valid([]byte(out)))
 }
 
+// TestStoredSpec requires that a printed spec can be given to apply.
+func TestStoredSpec(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /containers/a/spec": `200 {"internal_id":"a","env":{"VERSION":"1.21"}}`, "GET /containers/b/spec": `200 {"internal_id":"b"}`})
+	for want, args := range map[string][]string{
+		"env:\n  VERSION: \"1.21\"\ninternal_id: a\n":                           {"a"},
+		"---\nenv:\n  VERSION: \"1.21\"\ninternal_id: a\n---\ninternal_id: b\n": {"a", "b"},
+		"a\n": {"a", "-o", "name"},
+	} {
+		out, _, err := command(t, f.env(), append([]string{"containers", "--spec"}, args...)...)
+		require.NoError(t, err)
+		require.Equal(t, want, out)
+	}
+	_, _, err := command(t, f.env(), "containers", "--spec")
+	require.Equal(t, exitUsage, ExitCode(err))
+	_, _, err = command(t, f.env(), "containers", "--spec", "nope")
+	require.Equal(t, exitNotFound, ExitCode(err))
+}
+
 func TestWhy(t *testing.T) {
 	now := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 	soon, code := now.Add(75*time.Second), 137

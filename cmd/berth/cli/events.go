@@ -54,8 +54,8 @@ func newEventsCommand(c *connector) *cobra.Command {
 	cmd.Flags().Int64Var(&since, "since", -1, "all transitions after this number")
 	cmd.Flags().StringVar(&filter.Container, "container", "", "only transitions of this container")
 	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of this volume, and of the containers that use it")
-	types := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
-	cmd.Flags().Func("type", "only changes of state of containers (event), of backups (backup), of restores (restore) or of downloads (pull), or only messages (daemon_message)",
+	types := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull, v1.EventSchedule, v1.EventTransfer}
+	cmd.Flags().Func("type", "only changes of state of containers (event), of backups (backup), of restores (restore), of downloads (pull) or of runs of schedules (schedule), or only messages (daemon_message)",
 		func(text string) error {
 			if filter.Type = text; slices.Contains(types, text) {
 				return nil
@@ -155,10 +155,17 @@ func (t *eventTable) print(events ...v1.Event) error {
 		if job := e.Job(); job != "" {
 			object, text = e.Volume[:min(8, len(e.Volume))], fmt.Sprintf("%s %s is %s", e.Event, job, e.Data)
 		}
+		if e.Event == v1.EventSchedule {
+			text = fmt.Sprintf("schedule %s is %s", e.Schedule, e.Data)
+		}
+		if e.Event == v1.EventTransfer {
+			text = fmt.Sprintf("transfer %s is %s", e.Transfer, e.Data)
+		}
 		if format(cmd) == formatWide && e.Actor != (v1.Actor{}) {
 			text += " by " + e.Actor.String()
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), eventRow, strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat), printable(object), printable(text))
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), eventRow, strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat),
+			printable(object), printable(text))
 		if err != nil {
 			return err
 		}
@@ -208,7 +215,8 @@ func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter cli
 			after.Seq = 0
 		}
 		after = client.Cursor{Seq: cmp.Or(m.Seq, after.Seq), Epoch: cmp.Or(m.Epoch, after.Epoch)}
-		if m.Event != client.EventGap && (filter.Container != "" && m.Container != filter.Container || filter.Type != "" && m.Event != filter.Type) {
+		if m.Event != client.EventGap && (filter.Container != "" && m.Container != filter.Container ||
+			filter.Type != "" && m.Event != filter.Type) {
 			continue
 		}
 		if err := printTransition(t, m); err != nil {
@@ -290,7 +298,8 @@ func tableOfAudit(t *table, entries []v1.AuditEntry) {
 	t.head("SEQ", "TIME", "ACTOR", "TOKEN*", "VIA*", "ADDRESS*",
 		"ACTION", "OBJECT", "STATUS", "REQUEST*")
 	for _, e := range entries {
-		t.row(strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat), e.Actor.String(), e.Actor.TokenID, string(e.Actor.Via), e.Actor.Address,
+		t.row(strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat), e.Actor.String(), e.Actor.TokenID,
+			string(e.Actor.Via), e.Actor.Address,
 			e.Action, e.Object, strconv.Itoa(e.Status), e.RequestID)
 	}
 }

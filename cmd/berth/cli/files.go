@@ -49,12 +49,17 @@ func newFilesList(c *connector) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
-		return show(cmd, d.raw, names(list, func(e v1.FileEntry) string { return a.join(e.Name).String() }), func(t *table) {
-			t.head("MODE", "SIZE", "MODIFIED", "NAME")
-			for _, e := range list {
-				t.row(e.Mode, bytesText(e.Size), date(time.Unix(e.ModifiedAt, 0)), e.Name+suffix(e))
-			}
-		})
+		return showFiles(cmd, d, list, func(e v1.FileEntry) string { return a.join(e.Name).String() })
+	})
+}
+
+// showFiles prints the entries of a folder.
+func showFiles(cmd *cobra.Command, d *daemon, list []v1.FileEntry, name func(v1.FileEntry) string) error {
+	return show(cmd, d.raw, names(list, name), func(t *table) {
+		t.head("MODE", "SIZE", "MODIFIED", "NAME")
+		for _, e := range list {
+			t.row(e.Mode, bytesText(e.Size), date(time.Unix(e.ModifiedAt, 0)), e.Name+suffix(e))
+		}
 	})
 }
 

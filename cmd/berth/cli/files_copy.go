@@ -27,23 +27,30 @@ import (
 var errLocal = errors.New("cannot copy")
 
 func newFilesPut(c *connector) *cobra.Command {
+	var extract bool
 	cmd := withoutNames(c.command(&cobra.Command{
 		Use:   "put <local> <id>:[path]",
 		Short: "Copy a file or folder of this host to a volume",
 		Long: "Copy a file, or a folder with everything in it, to a volume. If the path is empty or ends with a slash,\n" +
 			"the copy is made in that folder, else it is the new name. Standard input is -. Existing files are\n" +
 			"replaced, each when its copy is complete; missing folders are created.\n\n" +
-			"Executable files become executable (0755). Links in a folder are left out, and reported.\n\n" + filesHelp,
+			"Executable files become executable (0755). Links in a folder are left out, and reported.\n\n" +
+			"With --extract the file is an archive (tar, tar.gz, tar.bz2, tar.zst or zip), and the path a folder into\n" +
+			"which it is extracted while it is sent: all of it, or nothing after an error.\n\n" + filesHelp,
 		Example: "  berth files put server.properties survival:\n  berth files put plugins survival:\n" +
-			"  tar -cz world | berth files put - survival:world.tar.gz",
+			"  tar -cz world | berth files put - survival:world.tar.gz\n  berth files put --extract modpack.zip survival:",
 		Args: cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		a, volume, err := d.resolve(cmd.Context(), args[1])
 		if err != nil {
 			return err
 		}
+		if extract {
+			return putArchive(cmd, d, volume, args[0], a)
+		}
 		return put(cmd, d, volume, args[0], a)
 	}))
+	cmd.Flags().BoolVar(&extract, "extract", false, "extract an archive into the folder")
 	cmd.ValidArgsFunction = c.completeFiles(0)
 	return cmd
 }
@@ -148,7 +155,7 @@ func (t *transfer) putFile(root *os.Root, name string, a address) error {
 }
 
 func (t *transfer) upload(content io.Reader, size int64, a address) error {
-	err := t.d.Files().Upload(t.ctx(), t.volume, a.path, io.TeeReader(content, t), size)
+	_, err := t.d.Files().Upload(t.ctx(), t.volume, a.path, io.TeeReader(content, t), client.UploadOptions{Size: size})
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
@@ -162,11 +169,13 @@ func newFilesGet(c *connector) *cobra.Command {
 		Short: "Copy a file or folder from a volume to this host",
 		Long: "Copy a file, or a folder with everything in it, from a volume to this host (default: the working\n" +
 			"directory). If local is a directory or ends with a slash, the copy is made in it, else it is the\n" +
-			"new name; - is standard output. Existing files are replaced, each when its copy is complete.\n\n" +
+			"new name; - is standard output, where a folder is a tar. Existing files are replaced, each when its\n" +
+			"copy is complete.\n\n" +
 			"A download that fails leaves no file behind. Nothing is written outside the local directory. Links in\n" +
 			"a folder are left out, and reported.\n\n" + filesHelp,
 		Example: "  berth files get survival:server.properties\n  berth files get survival:world backup/\n" +
-			"  berth files get survival:backup.tar.gz - | tar -tz",
+			"  berth files get survival:backup.tar.gz - | tar -tz\n" +
+			"  berth files get survival: - | berth files put --extract - creative:",
 		Args: cobra.RangeArgs(1, 2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		a, volume, err := d.resolve(cmd.Context(), args[0])
@@ -192,7 +201,7 @@ func get(cmd *cobra.Command, d *daemon, volume string, a address, local string) 
 	folder := entry.Type == v1.TypeDirectory || entry.Symlink && a.folder
 	if local == "-" {
 		if folder {
-			return withCode(exitUsage, fmt.Errorf("%s is a folder: only a file can be written to standard output", a))
+			return getArchive(cmd, d, volume, a)
 		}
 		_, err := d.fetch(cmd.Context(), volume, a, cmd.OutOrStdout())
 		return err
@@ -352,11 +361,9 @@ func (t *transfer) retry(do func() error) error {
 		if client.StatusOf(err) != http.StatusTooManyRequests || delay > 8*time.Second {
 			return err
 		}
-		timer := time.NewTimer(delay)
 		select {
-		case <-timer.C:
+		case <-time.After(delay):
 		case <-t.ctx().Done():
-			timer.Stop()
 			return t.ctx().Err()
 		}
 	}

@@ -143,7 +143,7 @@ func (f *fakeTerminal) shown() string {
 // until waits until the terminal shows a text.
 func (f *fakeTerminal) until(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(f.shown(), text) }, 20*time.Second, 5*time.Millisecond, "the terminal does not show %q: %q", text, &lateText{f})
+	require.Eventually(t, func() bool { return strings.Contains(f.shown(), text) }, time.Minute, 5*time.Millisecond, "the terminal does not show %q: %q", text, &lateText{f})
 }
 
 // command runs a command as main does and returns its output.

@@ -38,7 +38,7 @@ func TestDoctor(t *testing.T) {
 	require.ErrorIs(t, err, ErrReported)
 	require.Contains(t, out, "fail  configuration   configuration: open "+filepath.Join(dir, "none.yaml"))
 	require.Contains(t, out, "-> write one with berth config init")
-	require.Contains(t, out, "13 checks: ")
+	require.Contains(t, out, "15 checks: ")
 }
 
 func TestStoreBackupCommand(t *testing.T) {

@@ -108,7 +108,7 @@ func (o *logOptions) print(cmd *cobra.Command, d *daemon, id string) error {
 
 // printPast prints the selected lines. It returns the cursor behind the last one.
 func (o *logOptions) printPast(cmd *cobra.Command, d *daemon, id string) (line string, err error) {
-	logs := client.Logs{Lines: []client.Line{}}
+	logs := v1.Logs{Lines: []v1.LogLine{}}
 	for options := o.LogOptions; ; { // the newest page first; the daemon keeps 40 MiB of a console
 		page, err := d.Containers().Logs(cmd.Context(), id, options)
 		if err != nil {
@@ -136,7 +136,7 @@ func (o *logOptions) printJSON(cmd *cobra.Command, raw []byte) error {
 	return printRaw(cmd, raw)
 }
 
-func (o *logOptions) printLines(out io.Writer, lines []client.Line) error {
+func (o *logOptions) printLines(out io.Writer, lines []v1.LogLine) error {
 	for _, l := range lines {
 		if _, err := io.WriteString(out, o.stamp(l.Time)+l.Data+"\n"); err != nil {
 			return err

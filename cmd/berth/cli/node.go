@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -38,10 +39,16 @@ func describeNode(t *table, n v1.Node, now time.Time) {
 	t.field("up", age(n.StartedAt, now))
 	t.field("system", fmt.Sprintf("%s, kernel %s, %s", n.OS, n.Kernel, n.Arch))
 	t.field("engine", engineText(n.Engine))
+	for _, m := range n.Engine.Machines {
+		t.field("machine "+m.Name, machineText(m))
+	}
 	t.field("cpus", fmt.Sprintf("%d, %s allocated", n.CPUs, strconv.FormatFloat(n.Allocated.CPU, 'g', -1, 64)))
 	t.field("memory", fmt.Sprintf("%s, %s allocated", bytesText(n.Memory), bytesText(n.Allocated.Memory)))
 	t.field("data", spaceText(n.Disk.Data))
 	t.field("volumes", fmt.Sprintf("%s, %s allocated", spaceText(n.Disk.Volumes), bytesText(n.Allocated.Disk)))
+	for _, name := range slices.Sorted(maps.Keys(n.Disk.Claims)) {
+		t.field("claim "+name, spaceText(n.Disk.Claims[name]))
+	}
 	t.field("containers", countsText(n.Containers))
 	t.field("features", featuresText(n.Features))
 }
@@ -63,6 +70,18 @@ func engineText(e v1.NodeEngine) string {
 	}
 	if !e.Reachable {
 		text += "; it does not answer"
+	}
+	return text
+}
+
+// machineText describes a machine of a cluster in one line.
+func machineText(m v1.EngineMachine) string {
+	text := fmt.Sprintf("%d cpus, %s, %s", m.CPUs, bytesText(m.Memory), count(m.Containers, "container"))
+	if m.Closed {
+		text += ", closed: it takes no new ones"
+	}
+	if !m.Ready {
+		text += ", not ready"
 	}
 	return text
 }

@@ -23,15 +23,15 @@ func newPortsCommand(c *connector) *cobra.Command {
 		Example: "  berth ports\n  berth ports add 0.0.0.0 25565-25600 tcp",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		list, err := d.Ports().List(cmd.Context())
-		return listOf(d, list, "There are no ports; berth ports add adds some.", v1.PoolPort.String,
+		return listOf(d, list, v1.PoolPort.String,
 			[]string{"ADDRESS", "PROTOCOL", "IN USE", "CONTAINER", "FIREWALL"},
 			func(p v1.PoolPort) []string {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {
 					rule += ": " + string(p.Firewall.Reason)
 				}
-				return []string{net.JoinHostPort(p.IP, strconv.Itoa(p.Port)), p.Protocol, map[bool]string{true: "yes", false: "no"}[p.InUse], string(p.Container), rule}
-			}), err
+				return []string{net.JoinHostPort(p.IP, strconv.Itoa(p.Port)), p.Protocol, yesNo(p.InUse), string(p.Container), rule}
+			}).or("There are no ports; berth ports add adds some."), err
 	})
 	cmd.AddCommand(newPortsAdd(c), newPortsDelete(c))
 	return cmd

@@ -145,15 +145,21 @@ type listing struct {
 	err   error // the result of the command, after it has printed
 }
 
-// listOf returns the listing of the objects in the last response. none is the sentence if
-// there are none, and row returns the cells of one below the titles of heads.
-func listOf[T any](d *daemon, list []T, none string, name func(T) string, heads []string, row func(T) []string) listing {
-	return listing{raw: d.raw, names: names(list, name), none: none, fill: func(t *table) {
+// listOf returns the listing of the objects in the last response. row returns the cells of
+// one below the titles of heads.
+func listOf[T any](d *daemon, list []T, name func(T) string, heads []string, row func(T) []string) listing {
+	return listing{raw: d.raw, names: names(list, name), fill: func(t *table) {
 		t.head(heads...)
 		for _, one := range list {
 			t.row(row(one)...)
 		}
 	}}
+}
+
+// or returns the listing with the sentence that is printed if it is empty.
+func (l listing) or(none string) listing {
+	l.none = none
+	return l
 }
 
 // print prints the listing as -o requests.
@@ -179,7 +185,8 @@ func printNone(cmd *cobra.Command, text string) error {
 }
 
 // listCommand completes a command that prints what fetch returns.
-func (c *connector) listCommand(cmd *cobra.Command, fetch func(cmd *cobra.Command, d *daemon, args []string) (listing, error)) *cobra.Command {
+func (c *connector) listCommand(cmd *cobra.Command,
+	fetch func(cmd *cobra.Command, d *daemon, args []string) (listing, error)) *cobra.Command {
 	return c.command(cmd, func(cmd *cobra.Command, d *daemon, args []string) error {
 		l, err := fetch(cmd, d, args)
 		if err != nil {
@@ -194,7 +201,8 @@ func (c *connector) listCommand(cmd *cobra.Command, fetch func(cmd *cobra.Comman
 
 // deleteCommand completes a command that removes each object that its arguments name; done
 // is the word for that.
-func (c *connector) deleteCommand(cmd *cobra.Command, done string, remove func(ctx context.Context, d *daemon, id string) error) *cobra.Command {
+func (c *connector) deleteCommand(cmd *cobra.Command, done string,
+	remove func(ctx context.Context, d *daemon, id string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
 	return c.command(cmd, func(cmd *cobra.Command, d *daemon, ids []string) error {
 		return d.each(cmd.Context(), ids, func(id string) error {
@@ -247,4 +255,11 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }

@@ -46,11 +46,14 @@ func NewRoot(o Options) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: daemon, Title: "Daemon:"}, &cobra.Group{ID: client, Title: "Commands for a running daemon:"})
 	root.DisableSuggestions = true
 	c := &connector{loader: l}
-	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l), newDoctorCommand(c, o.Version), newStoreCommand(c, o.RestoreStore), newFirewallCommand(c, o.RemoveRules))
-	addTo(root, client, newVersionCommand(c, o.Version), newNodeCommand(c), newPsCommand(c), newTopCommand(c), newContainersCommand(c), newApplyCommand(c))
+	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l), newDoctorCommand(c, o.Version),
+		newStoreCommand(c, o.RestoreStore), newFirewallCommand(c, o.RemoveRules))
+	addTo(root, client, newVersionCommand(c, o.Version), newNodeCommand(c), newPsCommand(c), newTopCommand(c),
+		newContainersCommand(c), newApplyCommand(c), newImportCommand(c))
 	addTo(root, client, newVerbCommands(c)...)
 	addTo(root, client, newWaitCommand(c), newLogsCommand(c), newAttachCommand(c), newSendCommand(c), newEventsCommand(c), newAuditCommand(c),
-		newDeleteCommand(c), newVolumesCommand(c), newBackupCommand(c), newFilesCommand(c), newPortsCommand(c), newTokenCommand(c), newContextCommand(c))
+		newDeleteCommand(c), newVolumesCommand(c), newBackupCommand(c), newScheduleCommand(c), newTransferCommand(c), newFilesCommand(c),
+		newPortsCommand(c), newTokenCommand(c), newContextCommand(c))
 	root.RunE = help
 	addCompletions(root, c)
 	classified(root)

@@ -54,6 +54,8 @@ func newTokenCreate(c *connector) *cobra.Command {
 	flags.StringSliceVar(&scopes, "scope", nil, "an operation that it allows; can be repeated (default all)")
 	flags.StringSliceVar(&request.Containers, "container", nil, "a container that it is limited to; can be repeated (default all)")
 	flags.BoolVar(&request.RemoveOnUse, "single-use", false, "make it valid for exactly one request")
+	flags.StringVar(&request.OnBehalfOf, "on-behalf-of", "", "the user for whom it acts, which events and the audit log show")
+	flags.StringVar(&request.Address, "address", "", "the address of that user's client, which they show instead of that of the connection")
 	flags.StringArrayVar(&keyFiles, "ssh-key", nil, "a file of public keys that may log in with SFTP; can be repeated")
 	complete(cmd, "scope", func(*cobra.Command) []cobra.Completion {
 		return names(v1.Scopes(), func(s v1.Scope) string { return string(s) })
@@ -85,12 +87,13 @@ func newTokenList(c *connector) *cobra.Command {
 		Example: "  berth token list",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		tokens, err := d.Tokens().List(cmd.Context())
-		return listOf(d, tokens, "There are no tokens but that of the configuration.", func(k v1.TokenView) string { return k.ID },
+		return listOf(d, tokens, func(k v1.TokenView) string { return k.ID },
 			[]string{"TOKEN", "NAME", "SCOPES", "CONTAINERS", "EXPIRES", "PARENT*", "SSH KEYS*"},
 			func(k v1.TokenView) []string {
 				scopes := names(k.Scopes, func(s v1.Scope) string { return string(s) })
-				return []string{k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), string(k.Parent), strings.Join(k.SSHKeys, ",")}
-			}), err
+				return []string{k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt),
+					string(k.Parent), strings.Join(k.SSHKeys, ",")}
+			}).or("There are no tokens but that of the configuration."), err
 	})
 }
 

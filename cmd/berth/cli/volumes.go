@@ -21,12 +21,12 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		Example: "  berth volumes\n  berth volumes create --size-limit 10GiB",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		list, err := d.Volumes().List(cmd.Context(), labels...)
-		return listOf(d, list, "There are no volumes"+labelText(labels)+".", func(v v1.VolumeView) string { return v.VolumeID },
+		return listOf(d, list, func(v v1.VolumeView) string { return v.VolumeID },
 			[]string{"VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED", "PATH*"},
 			func(v v1.VolumeView) []string {
 				return []string{v.VolumeID, v.Name, bytesText(v.Size), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
 					strconv.FormatBool(v.Ready), date(time.Unix(v.CreatedAt, 0)), v.Path}
-			}), err
+			}).or("There are no volumes" + labelText(labels) + "."), err
 	})
 	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only volumes with this label, name=value or name; can be repeated")
 	cmd.AddCommand(newVolumesCreate(c), newVolumesChange(c), newVolumesDelete(c))
@@ -48,6 +48,7 @@ func newVolumesCreate(c *connector) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&r.Name, "name", "", "name for people, at most 128 characters; need not be unique")
 	cmd.Flags().StringToStringVarP(&r.Labels, "label", "l", nil, "label, name=value; can be repeated")
+	cmd.Flags().StringVar(&r.Storage, "storage", "", "claim of a cluster that holds its files, a key of kubernetes.claims")
 	cmd.Flags().Func("size-limit", "maximum size of its files, such as 10GiB (default no limit)", func(text string) error {
 		size, err := v1.ParseSize(text)
 		r.SizeLimit = int64(size)

@@ -100,17 +100,19 @@ func waitStates() []string {
 type goal struct {
 	name   string     // "running", or "stopped"
 	states []v1.Phase // any of them; none: the container is deleted
+
+	gracefully bool // the goal is not reached if the run had to be killed
 }
 
 // goalOf returns the goal of an action.
 func goalOf(a client.Action) goal {
 	switch a {
 	case client.Stop, client.Kill:
-		return goal{"stopped", []v1.Phase{v1.Exit, v1.Ready, v1.Failed}}
+		return goal{name: "stopped", states: []v1.Phase{v1.Exit, v1.Ready, v1.Failed}, gracefully: a == client.Stop}
 	case client.Reinstall:
-		return goal{"ready", []v1.Phase{v1.Ready}}
+		return goal{name: "ready", states: []v1.Phase{v1.Ready}}
 	}
-	return goal{"running", []v1.Phase{v1.Running}}
+	return goal{name: "running", states: []v1.Phase{v1.Running}}
 }
 
 // waitInterval is the time between two requests for the state of what a command waits for.
@@ -256,6 +258,9 @@ func (w *waited) askState(ctx context.Context) (state string, ended bool, err er
 	w.observe(c)
 	switch {
 	case !c.Observed() || len(w.goal.states) == 0 || lastObserved(c):
+	case w.ran && w.goal.gracefully && c.State == v1.Exit &&
+		v1.FindCondition(c.Conditions, v1.Started).Reason == v1.ReasonKilled && c.Message != "":
+		return "", true, fmt.Errorf("%s %s", w.id, c.Message)
 	case slices.Contains(w.goal.states, c.State):
 		return "", true, w.done(w.daemon.raw)
 	case c.State == v1.Failed, w.goal.name == "running" && w.gaveUp():

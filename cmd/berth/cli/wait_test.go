@@ -95,7 +95,7 @@ func TestWaitForStartingDaemon(t *testing.T) {
 		root.SetErr(&errOut)
 		done <- root.ExecuteContext(t.Context())
 	}()
-	require.Eventually(t, func() bool { return len(f.seen()) > 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(f.seen()) > 1 }, time.Minute, time.Millisecond)
 	require.Empty(t, done, "it waits on")
 	f.set("GET /containers/mc", state("mc", "running", ""))
 	require.NoError(t, <-done)
@@ -176,10 +176,10 @@ func TestVerbWaits(t *testing.T) {
 			root.SetErr(&errOut)
 			done <- root.ExecuteContext(t.Context())
 		}()
-		require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "mc: stopping\n") }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "mc: stopping\n") }, time.Minute, time.Millisecond)
 		require.Empty(t, out.String(), "it waits")
 		f.set("GET /containers/mc", state("mc", x.reached, `,"generation":2,"observed_generation":1`))
-		require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "mc: "+x.reached+"\n") }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "mc: "+x.reached+"\n") }, time.Minute, time.Millisecond)
 		f.set("GET /containers/mc", state("mc", x.reached, `,"generation":2,"observed_generation":2`))
 		err := <-done
 		require.EqualError(t, err, verb+" nope: Route not found")
@@ -203,7 +203,7 @@ func TestWaitGivesUp(t *testing.T) {
 		state("mc", "exit", `,"exit_code":3,"next_retry_at":"2026-01-02T03:04:05Z"`), state("mc", "exit", `,"exit_code":3,"message":"no space"`)} {
 		seen := len(f.seen())
 		f.set("GET /containers/mc", next)
-		require.Eventually(t, func() bool { return len(f.seen()) > seen+2 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(f.seen()) > seen+2 }, time.Minute, time.Millisecond)
 		require.Empty(t, done, "it waits on: %s", next)
 	}
 	f.set("GET /containers/mc", state("mc", "exit", `,"exit_code":3`))

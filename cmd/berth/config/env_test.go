@@ -10,7 +10,7 @@ import (
 
 func TestEnvironmentSetsEveryKey(t *testing.T) {
 	values := map[string]string{"int": "7", "int64": "7", "bool": "true", "slice": "a,b",
-		"map": "h=u:p", "string": "text", "v1.Size": "7KiB", "v1.Duration": "7h"}
+		"map": "h=u:p", "map[string]v1.VolumeClaim": "fast=c:7KiB", "string": "text", "v1.Size": "7KiB", "v1.Duration": "7h"}
 	l := &Loader{env: map[string]string{}}
 	for key := range Keys(new(v1.Config)) {
 		value, ok := values[key.value.Type().String()]

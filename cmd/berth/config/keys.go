@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +44,7 @@ func fieldName(f reflect.StructField) string {
 
 // Secret reports whether the value must not appear in the process's arguments.
 func (k Key) Secret() bool {
-	return k.value.Type() == reflect.TypeFor[v1.Secret]() || k.value.Kind() == reflect.Map
+	return k.value.Type() == reflect.TypeFor[v1.Secret]() || k.value.Type() == reflect.TypeFor[map[string]v1.Registry]()
 }
 
 // Value returns the value. Secrets in it hide themselves when they are printed.
@@ -69,6 +71,16 @@ func (k Key) Text() string {
 	switch v := k.value.Interface().(type) {
 	case []string:
 		return strings.Join(v, ",")
+	case map[string]v1.VolumeClaim:
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			text := name + "=" + v[name].Claim
+			if v[name].SizeLimit != 0 {
+				text += ":" + v[name].SizeLimit.String()
+			}
+			list = append(list, text)
+		}
+		return strings.Join(list, ",")
 	case map[string]v1.Registry:
 		if len(v) == 0 {
 			return ""
@@ -80,7 +92,7 @@ func (k Key) Text() string {
 }
 
 // Set reads text as the key's type. Lists are separated by commas; a registry is
-// host=user:password. The error never repeats the text, which may be a secret.
+// host=user:password, and a claim name=claim or name=claim:size. The error never repeats the text, which may be a secret.
 func (k Key) Set(text string) error { return set(k.value, text) }
 
 func set(into reflect.Value, text string) error {
@@ -92,6 +104,8 @@ func set(into reflect.Value, text string) error {
 		return nil
 	case *map[string]v1.Registry:
 		return setRegistries(v, text)
+	case *map[string]v1.VolumeClaim:
+		return setClaims(v, text)
 	}
 	return setScalar(into, text)
 }
@@ -149,5 +163,20 @@ func setRegistries(into *map[string]v1.Registry, text string) error {
 		registries[host] = v1.Registry{Username: user, Password: v1.Secret(password)}
 	}
 	*into = registries
+	return nil
+}
+
+func setClaims(into *map[string]v1.VolumeClaim, text string) error {
+	claims := map[string]v1.VolumeClaim{}
+	for _, part := range splitList(text) {
+		name, rest, ok := strings.Cut(part, "=")
+		one, size, limited := strings.Cut(rest, ":")
+		c := v1.VolumeClaim{Claim: one}
+		if !ok || limited && setText(&c.SizeLimit, size) != nil {
+			return errors.New("must be a list of name=claim or name=claim:size")
+		}
+		claims[name] = c
+	}
+	*into = claims
 	return nil
 }

@@ -42,6 +42,20 @@ func TestKeyTextOfLists(t *testing.T) {
 	require.Equal(t, "/srv/my data", texts["docker.allowed_mounts"])
 	require.Empty(t, texts["server.trusted_proxies"])
 	require.Empty(t, texts["docker.registries"])
+
+	// What a claim is shown as, the environment sets.
+	want := map[string]v1.VolumeClaim{"fast": {Claim: "nvme", SizeLimit: 7 << 20}, "slow": {Claim: "disks"}}
+	c.Kubernetes.Claims = want
+	for key := range Keys(&c) {
+		if key.Name == "kubernetes.claims" {
+			require.Equal(t, "fast=nvme:7MiB,slow=disks", key.Text())
+			c.Kubernetes.Claims = nil
+			require.NoError(t, key.Set("fast=nvme:7MiB,slow=disks"))
+			require.Error(t, key.Set("fast"))
+			require.Error(t, key.Set("fast=nvme:lots"))
+		}
+	}
+	require.Equal(t, want, c.Kubernetes.Claims)
 }
 
 var quoted = regexp.MustCompile("`([^`]*)`")

@@ -116,7 +116,7 @@ func (l *Loader) LoadOrWrite() (out Loaded, written bool, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return out, false, err
 	}
-	writeErr := Write(l.Path(), l.DataPath(), false)
+	writeErr := Write(l.Path(), l.DataPath())
 	if writeErr == nil || errors.Is(writeErr, fs.ErrExist) {
 		out, err = l.Load()
 		return out, writeErr == nil, err

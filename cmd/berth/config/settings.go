@@ -17,7 +17,7 @@ import (
 func isLive(key string, from, to v1.Config) bool {
 	section, _, _ := strings.Cut(key, ".")
 	switch section {
-	case "remote", "events", "audit", "files":
+	case "remote", "events", "audit", "files", "transfers":
 		return true
 	}
 	switch key {
@@ -26,7 +26,9 @@ func isLive(key string, from, to v1.Config) bool {
 	case "server.body_limit", "server.allowed_origins", "server.trusted_proxies",
 		"sftp.max_sessions", "sftp.max_sessions_per_token", "sftp.idle_timeout",
 		"authorization.token", "authorization.max_ttl",
-		"docker.allowed_mounts", "docker.registries", "docker.root_limit", "docker.read_only_root", "docker.pull_reserve", "docker.image_retention",
+		"docker.allowed_mounts", "docker.registries", "docker.root_limit", "docker.read_only_root", "docker.pull_reserve",
+		"docker.image_retention",
+		"kubernetes.allowed_placement", "kubernetes.default_placement",
 		"backups.max_size", "backups.max_volume_size", "backups.max_per_volume", "backups.s3.max_size",
 		"storage.max_file_size", "reconcile.create_wait", "metrics.public", "ui.enabled", "debug.pprof", "log.level":
 		return true

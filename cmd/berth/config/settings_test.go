@@ -36,12 +36,13 @@ func TestReloadAppliesLiveKeys(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(tokenLine+`
 server: {port: 9000, allowed_origins: [https://a]}
 storage: {data_path: /elsewhere}
+sftp: {host_keys: [ecdsa]}
 log: {level: debug, format: json}
 remote: {enabled: true, url: "https://panel", token: t}
 `), 0o600))
 	waiting, err := s.Reload()
 	require.NoError(t, err)
-	require.Equal(t, []string{"server.port", "sftp.host_key", "storage.data_path", "storage.volumes_path", "backups.path", "log.format"}, waiting)
+	require.Equal(t, []string{"server.port", "sftp.host_key", "sftp.host_keys", "storage.data_path", "storage.volumes_path", "backups.path", "log.format"}, waiting)
 	c := s.Current()
 	require.Equal(t, 8070, c.Server.Port)
 	require.Equal(t, "auto", c.Log.Format)

@@ -22,9 +22,23 @@ func render(dataPath string) string {
 }
 
 // Write writes a new configuration with a fresh token to path, atomically and with
-// mode 0600. If the file exists, the error is fs.ErrExist; with force it is renamed
-// to <path>.bak instead.
-func Write(path, dataPath string, force bool) error {
+// mode 0600. If the file exists, the error is fs.ErrExist.
+func Write(path, dataPath string) error {
+	return write(path, dataPath, func() error { return nil })
+}
+
+// Renew is Write, but a file that exists is renamed to <path>.bak.
+func Renew(path, dataPath string) error {
+	return write(path, dataPath, func() error {
+		if err := os.Rename(path, path+".bak"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// write calls before when the new file is complete, and then gives it its name.
+func write(path, dataPath string, before func() error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -34,10 +48,8 @@ func Write(path, dataPath string, force bool) error {
 		return err
 	}
 	defer os.Remove(temporary)
-	if force {
-		if err := os.Rename(path, path+".bak"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := before(); err != nil {
+		return err
 	}
 	if err := os.Link(temporary, path); err != nil {
 		if errors.Is(err, fs.ErrExist) {

@@ -13,7 +13,7 @@ import (
 func TestWriteDefaults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "etc", "berth", "berth.yaml")
 	l := newTestLoader(t, path)
-	require.NoError(t, Write(path, l.DataPath(), false))
+	require.NoError(t, Write(path, l.DataPath()))
 	got, err := l.Load()
 	require.NoError(t, err)
 	require.Empty(t, got.Warnings)

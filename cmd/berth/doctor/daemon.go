@@ -28,6 +28,8 @@ type daemonState struct {
 	url     string
 	err     error // why it is not ready; nil: it is
 	answers bool
+	other   bool   // another program answers
+	away    string // the store of this host, which the daemon does not use; empty: it does, or that is unknown
 	metrics []byte // nil if it did not return them
 	refusal error  // why it did not
 	values  map[string]*dto.MetricFamily
@@ -42,6 +44,11 @@ func askDaemon(ctx context.Context, c *client.Client) (s daemonState) {
 	s.err = c.Ready(ctx)
 	s.answers = s.err == nil || client.StatusOf(s.err) != 0
 	if !s.answers {
+		return s
+	}
+	var ping struct{ Message string }
+	if err := c.Call(ctx, http.MethodGet, "/api/v1/public/ping", nil, &ping); err != nil || ping.Message != "berth is running" {
+		s.other, s.answers = true, false
 		return s
 	}
 	if s.refusal = c.Call(ctx, http.MethodGet, "/metrics", nil, &s.metrics); s.refusal == nil {
@@ -96,12 +103,17 @@ func judgeDaemon(s daemonState, version string) Result {
 	switch {
 	case s.url == "":
 		return warning("its address or its token is unknown", "see the check configuration, or set BERTH_URL and BERTH_TOKEN")
+	case s.other:
+		return failed("another program than berth answers at "+s.url, "correct server.port, or the address in BERTH_URL; ss -ltnp names the program")
 	case !s.answers && errors.As(s.err, &untrusted):
 		return failed(s.url+": "+s.err.Error(), "name the daemon's own configuration with --config, so that its certificate is trusted")
 	case !s.answers && errors.As(s.err, &dial) && dial.Op == "dial":
 		return warning("no daemon answers at "+s.url, "start it with systemctl start berth, and read its log with journalctl -u berth; or name another with --url")
 	case !s.answers:
 		return failed(fmt.Sprintf("%s does not answer: %v", s.url, s.err), "look for a berth that hangs, or another program on its port (ss -ltnp)")
+	case s.away != "":
+		return warning("the daemon at "+s.url+" is another than that of this configuration: it does not use "+s.away,
+			"run berth doctor on its host, or name its configuration with --config; without BERTH_URL, that of this configuration is asked")
 	case s.err != nil:
 		return failed("is not ready: "+s.err.Error(), "see the other checks, and read its log with journalctl -u berth, or that of its pod with kubectl logs")
 	case s.refusal != nil:
@@ -114,7 +126,7 @@ func judgeDaemon(s daemonState, version string) Result {
 
 func checkStore(_ context.Context, e *examination) Result {
 	s := e.daemon()
-	if s.answers {
+	if s.answers && s.away == "" {
 		return judgeWritable(s)
 	}
 	dir := filepath.Join(e.Config.Config.Storage.DataPath, "store")
@@ -181,7 +193,8 @@ func judgeCertificate(leaf *x509.Certificate, now time.Time) Result {
 	case now.Before(leaf.NotBefore):
 		return failed("the certificate is valid from "+leaf.NotBefore.Format(time.RFC3339), "correct the clock, or "+remedy)
 	case left < soon:
-		return warning(fmt.Sprintf("the certificate expires in %d days, on %s", int(left.Hours())/24, leaf.NotAfter.Format(time.DateOnly)), remedy)
+		return warning(fmt.Sprintf("the certificate expires in %d days, on %s", int(left.Hours())/24,
+			leaf.NotAfter.Format(time.DateOnly)), remedy)
 	}
 	return ok("the certificate is valid until " + leaf.NotAfter.Format(time.DateOnly))
 }

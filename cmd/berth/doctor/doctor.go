@@ -3,7 +3,10 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"berth/runtime"
 	"berth/runtime/docker"
 	"berth/runtime/kubernetes"
+	"berth/store"
 )
 
 // Status is the outcome of a check. A host with warnings works; berth does not work as
@@ -67,14 +71,25 @@ func newExamination(ctx context.Context, o Options) *examination {
 		defer cancel()
 		if e.kubernetes() {
 			k := o.Config.Config.Kubernetes
-			return kubernetes.Info(ctx, kubernetes.Config{Kubeconfig: k.Kubeconfig, KubeletCA: k.KubeletCA})
+			c := kubernetes.Config{Kubeconfig: k.Kubeconfig, KubeletCA: k.KubeletCA,
+				Namespace: cmp.Or(k.Namespace, kubernetes.InClusterNamespace()),
+				StoreID:   store.IDOf(e.path(filepath.Join(o.Config.Config.Storage.DataPath, "store")))}
+			if k.Ports == v1.PortsService {
+				c.Balancer = &kubernetes.Balancer{}
+			}
+			return kubernetes.Info(ctx, c)
 		}
 		return docker.Info(ctx, o.Config.Config.Docker.Host)
 	})
 	e.daemon = sync.OnceValue(func() daemonState {
 		ctx, cancel := context.WithTimeout(ctx, o.Time)
 		defer cancel()
-		return askDaemon(ctx, o.Daemon)
+		s := askDaemon(ctx, o.Daemon)
+		dir := filepath.Join(o.Config.Config.Storage.DataPath, "store")
+		if err := store.CheckLock(e.path(dir)); s.answers && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+			s.away = dir
+		}
+		return s
 	})
 	e.panel = sync.OnceValues(func() (*http.Response, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Time)
@@ -166,9 +181,11 @@ func checks() []check {
 		{"disk", checkDisk},
 		{"volumes", checkVolumes},
 		{"engine", checkEngine},
+		{"starts", checkStarts},
 		{"limits", checkLimits},
 		{"firewall", checkFirewall},
 		{"clock", checkClock},
+		{"kernel", checkKernel},
 		{"panel", checkPanel},
 		{"backups", checkBackups},
 		{"sftp", checkSFTP},

@@ -61,7 +61,7 @@ func TestEngineIsAskedOnce(t *testing.T) {
 	for range 3 {
 		info, err := e.engine()
 		require.NoError(t, err)
-		require.Equal(t, runtime.EngineInfo{Version: "28.5.2", API: "1.51", StorageDriver: "overlay2"}, info)
+		require.Equal(t, runtime.EngineInfo{Version: "28.5.2", API: "1.51", StorageDriver: "overlay2", Firewall: "iptables"}, info)
 	}
 	require.EqualValues(t, 1, asked.Load())
 }

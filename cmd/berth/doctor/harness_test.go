@@ -44,6 +44,9 @@ func newFakeDaemon(t *testing.T, answers map[string]string) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, known := answers[r.URL.RequestURI()]
+		if !known && r.URL.Path == "/api/v1/public/ping" {
+			text, known = `{"status":"ok","message":"berth is running"}`, true
+		}
 		switch {
 		case !known:
 			w.WriteHeader(http.StatusNotFound)

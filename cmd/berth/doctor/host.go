@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,13 +32,13 @@ const (
 
 func checkDisk(_ context.Context, e *examination) Result {
 	c := e.Config.Config.Storage
-	paths := []string{c.DataPath, c.VolumesPath}
+	paths := append([]string{c.DataPath}, volumeDirs(e.Config.Config)...)
 	if info, err := e.engine(); err == nil && info.Root != "" {
 		if _, err := os.Stat(e.path(info.Root)); err == nil { // another mount namespace has another
 			paths = append(paths, info.Root)
 		}
 	}
-	worst, found, seen := OK, []string{}, map[uint64]bool{}
+	worst, found, seen, readOnly := OK, []string{}, map[uint64]bool{}, false
 	for _, path := range paths {
 		device, st, err := diskOf(existing(e.path(path)))
 		if err != nil {
@@ -48,16 +50,29 @@ func checkDisk(_ context.Context, e *examination) Result {
 		seen[device] = true
 		text, status := judgeDisk(path, st)
 		found = append(found, text)
+		readOnly = readOnly || st.Flags&unix.ST_RDONLY != 0
 		if status == Fail || worst == OK {
 			worst = status
 		}
 	}
 	found = append(found, hardLimits(c, e.path(c.VolumesPath)))
 	r := Result{Status: worst, Message: strings.Join(found, "; ")}
-	if worst != OK {
+	switch {
+	case readOnly:
+		r.Remedy = "look for errors of the disk (dmesg), check it (fsck), and mount it writable again"
+	case worst != OK:
 		r.Remedy = "remove files, containers with their volumes, or unused images (docker image prune -a), or enlarge the disk"
 	}
 	return r
+}
+
+// volumeDirs returns the directories that hold volumes.
+func volumeDirs(c v1.Config) []string {
+	dirs := []string{c.Storage.VolumesPath}
+	for _, name := range slices.Sorted(maps.Keys(c.Kubernetes.Claims)) {
+		dirs = append(dirs, c.VolumesIn(name))
+	}
+	return dirs
 }
 
 // hardLimits describes how the limits of volumes are enforced.
@@ -144,6 +159,14 @@ func judgeClock(unsynchronised bool) Result {
 	return ok("is synchronised")
 }
 
+func checkKernel(_ context.Context, e *examination) Result {
+	if err := errors.Join(runtime.KernelResources(e.path("/proc")), runtime.Inotify()); err != nil {
+		return warning(strings.ReplaceAll(err.Error(), "\n", "; "),
+			"ls -l /proc/*/fd lists the open handles of each process: /dev/ptmx is a terminal, anon_inode:inotify an inotify instance")
+	}
+	return ok("has enough of what all containers share: terminals, asynchronous I/O, open files, inotify instances")
+}
+
 // The versions of Docker that berth works with, and the newest that it is tested with.
 const (
 	oldestEngine = "20.10"
@@ -158,7 +181,7 @@ func noEngine() Result { return warning("unknown: the engine does not answer", "
 func checkEngine(_ context.Context, e *examination) Result {
 	info, err := e.engine()
 	if e.kubernetes() {
-		return judgeCluster(e.Config.Config.Storage.VolumesPath, info, err)
+		return judgeCluster(volumeDirs(e.Config.Config), info, err)
 	}
 	if err != nil {
 		return failed(err.Error(), "start Docker (systemctl start docker), read its log (journalctl -u docker), or correct docker.host; "+
@@ -173,19 +196,39 @@ const (
 	newestCluster = "1.37"
 )
 
-// judgeCluster judges a cluster, and whether volumes is a mount of a claim: a directory of a
+// maxNodes is how many nodes a result names.
+const maxNodes = 10
+
+// judgeCluster judges a cluster, and whether the directories of volumes are mounts of claims: a directory of a
 // container is gone with it.
-func judgeCluster(volumes string, info runtime.EngineInfo, err error) Result {
+func judgeCluster(volumes []string, info runtime.EngineInfo, err error) Result {
 	if err != nil {
 		return failed(err.Error(), "let berth's pod reach the cluster's API server, or correct kubernetes.kubeconfig, or the permissions of berth's service account "+
 			"(hack/deploy/kubernetes/role.yaml)")
 	}
+	var silent []string
+	for _, m := range info.Machines {
+		if !m.Ready {
+			silent = append(silent, m.Name)
+		}
+	}
+	bare := slices.DeleteFunc(slices.Clone(volumes), isMount)
 	found := fmt.Sprintf("Kubernetes %s with %d processors, on %s, Linux %s", info.Version, info.CPUs, info.OS, info.Kernel)
 	switch {
 	case compare(info.Version, oldestCluster) < 0:
 		return failed(found+": older than "+oldestCluster, "upgrade the cluster")
-	case !isMount(volumes):
-		return warning(found+": "+volumes+" is not a mount", "mount the claim kubernetes.claim at storage.volumes_path of berth's pod")
+	case len(info.Denied) > 0:
+		return failed(found+": berth's account may not "+strings.Join(info.Denied, "; "), "apply hack/deploy/kubernetes/role.yaml again")
+	case len(bare) > 0:
+		return warning(found+": "+strings.Join(bare, ", ")+" is not a mount",
+			"mount kubernetes.claim at storage.volumes_path of berth's pod, and each of kubernetes.claims at claims/<name> of storage.data_path")
+	case len(info.Foreign) > 0:
+		return warning(found+": pods of another berth are in the namespace: "+strings.Join(info.Foreign, ", "),
+			"give each berth a namespace of its own: they take each other's ports and quota; if that berth and its store are gone, "+
+				"delete its pods, and their finalizer berth.io/observed")
+	case len(silent) > 0:
+		return warning(found+fmt.Sprintf(": %d nodes are not ready: ", len(silent))+strings.Join(silent[:min(len(silent), maxNodes)], ", "),
+			"see kubectl describe node; berth starts the servers of a node that is off elsewhere once it has the taint out-of-service, or its object is deleted")
 	case info.StatsError != "":
 		return warning(found+": no statistics of servers: "+info.StatsError, "set kubernetes.kubelet_ca, or have the cluster's authority sign the certificates of the kubelets (serverTLSBootstrap)")
 	case compare(info.Version, newestCluster+".999") > 0:

@@ -57,6 +57,11 @@ func TestDisksAreNamedOnce(t *testing.T) {
 	require.Regexp(t, `^the disk of /data has [^;]* free[^;]*; limits of volumes are soft: storage.hard_limit is off$`, r.Message)
 	e.Config.Config.Storage.HardLimit = v1.HardLimitAuto
 	require.Contains(t, checkDisk(t.Context(), e).Message, "; limits of volumes are soft: the file system of the volumes has no project quotas")
+	e.Config.Config.Kubernetes.Claims = map[string]v1.VolumeClaim{"fast": {Claim: "berth-fast"}}
+	require.NoError(t, os.MkdirAll(e.path("/data/claims"), 0o755))
+	require.NoError(t, os.Symlink("/proc", e.path("/data/claims/fast"))) // another file system
+	require.Contains(t, checkDisk(t.Context(), e).Message, "; the disk of /data/claims/fast has")
+	e.Config.Config.Kubernetes.Claims = nil
 	e.Config.Config.Storage.DataPath = "/not/there/yet"
 	require.Contains(t, checkDisk(t.Context(), e).Message, "the disk of /not/there/yet has")
 }
@@ -131,4 +136,27 @@ func TestEngineChecks(t *testing.T) {
 func TestIsMount(t *testing.T) {
 	require.True(t, isMount("/proc"))
 	require.False(t, isMount(t.TempDir()))
+}
+
+// TestJudgeCluster: what berth may not do comes before what is only wrong with nodes.
+func TestJudgeCluster(t *testing.T) {
+	info := runtime.EngineInfo{Version: "1.37.2", Machines: []runtime.Machine{{Name: "n1", Ready: true}}}
+	require.Equal(t, OK, judgeCluster([]string{"/proc"}, info, nil).Status)
+	info.Machines = append(info.Machines, runtime.Machine{Name: "n2"})
+	got := judgeCluster([]string{"/proc"}, info, nil)
+	require.Equal(t, Warn, got.Status)
+	require.Contains(t, got.Message, "n2")
+	info.Foreign = []string{"berth-other-server-1"}
+	got = judgeCluster([]string{"/proc"}, info, nil)
+	require.Equal(t, Warn, got.Status)
+	require.Contains(t, got.Message, "berth-other-server-1")
+	bare := t.TempDir()
+	got = judgeCluster([]string{"/proc", bare}, info, nil)
+	require.Equal(t, Warn, got.Status)
+	require.Contains(t, got.Message, ": "+bare+" is not a mount")
+	info.Denied = []string{"patch pods/resize", "create, update leases"}
+	got = judgeCluster([]string{"/proc"}, info, nil)
+	require.Equal(t, Fail, got.Status)
+	require.Contains(t, got.Message, "may not patch pods/resize; create, update leases")
+	require.Contains(t, got.Remedy, "role.yaml")
 }

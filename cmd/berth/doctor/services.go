@@ -88,7 +88,8 @@ func judgePanel(status int, skew time.Duration, lag float64) Result {
 	case lag > maxLag:
 		return warning(fmt.Sprintf("%s, and %.0f transitions wait for it", found, lag), "search berth's log for \"panel\"")
 	case skew.Abs() > maxSkew:
-		return warning(fmt.Sprintf("%s; its clock differs by %s", found, skew.Round(time.Second)), "synchronise both clocks (systemd-timesyncd or chrony)")
+		return warning(fmt.Sprintf("%s; its clock differs by %s", found, skew.Round(time.Second)),
+			"synchronise both clocks (systemd-timesyncd or chrony)")
 	case status == http.StatusNotFound || status == http.StatusGone:
 		return warning(found+": it may know the URL for POST only", "check the path of remote.url if berth_remote_lag_events grows")
 	}
@@ -158,8 +159,10 @@ func checkSFTP(ctx context.Context, e *examination) Result {
 	if !c.Enabled {
 		return ok("is not enabled")
 	}
-	if key := checkHostKey(e.path(c.HostKey)); key.Status != OK {
-		return key
+	for _, kind := range append([]string{v1.HostKeyED25519}, c.HostKeys...) {
+		if key := checkHostKey(e.path(v1.HostKeyFile(c.HostKey, kind))); key.Status != OK {
+			return key
+		}
 	}
 	return checkSFTPPort(ctx, c)
 }
@@ -194,7 +197,7 @@ func checkSFTPPort(ctx context.Context, c v1.SFTPConfig) Result {
 	defer conn.Close()
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	greeting, err := bufio.NewReaderSize(conn, 256).ReadString('\n')
-	if err != nil || !strings.HasPrefix(greeting, "SSH-2.0-berth") {
+	if err != nil || !strings.HasPrefix(greeting, v1.SFTPVersion) {
 		return failed("another program answers at "+address, "set sftp.port to a free port")
 	}
 	return ok(fmt.Sprintf("answers at %s, for at most %d sessions", address, c.MaxSessions))

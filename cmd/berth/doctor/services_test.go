@@ -146,7 +146,7 @@ func TestSFTPPort(t *testing.T) {
 		}
 	}()
 	c := v1.SFTPConfig{Enabled: true, Host: "0.0.0.0", Port: ln.Addr().(*net.TCPAddr).Port, MaxSessions: 64}
-	answers <- "SSH-2.0-berth\r\n"
+	answers <- v1.SFTPVersion + "\r\n"
 	require.Equal(t, OK, checkSFTPPort(t.Context(), c).Status)
 	answers <- "SSH-2.0-OpenSSH_9.2\r\n"
 	require.Equal(t, Fail, checkSFTPPort(t.Context(), c).Status)

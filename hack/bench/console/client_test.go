@@ -134,8 +134,11 @@ func spec(command string) berthtest.Spec {
 	return berthtest.Spec{"startup_command": command, "tty": false}
 }
 
-// window is how long each measurement takes: one resync falls into it.
-const window = time.Minute
+// window is how long each measurement takes: two resyncs fall into it.
+const (
+	resync = time.Minute
+	window = 2*resync + 10*time.Second
+)
 
 // wait lets time pass: what is measured goes on meanwhile.
 func wait(d time.Duration) { <-time.After(d) }

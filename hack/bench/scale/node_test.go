@@ -83,19 +83,22 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	metrics := controller.NewMetrics(prometheus.NewRegistry())
 	r := &container.Reconciler{
 		Store: db, Metrics: metrics, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
-		OrphanGrace: time.Minute, Semaphore: permits, Configs: container.NewConfigs(log),
-		Now: time.Now, Mounts: unpinned{}, BootID: "boot",
-		Crash:  container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute},
-		Volume: func(id string) string { return "/volumes/" + id },
-		Auth:   func(string) runtime.Auth { return runtime.Auth{} },
-		Own:    func(string, runtime.Account) (string, error) { return "", nil },
+		Semaphore: permits, Preparations: container.NewPreparations(log), Mounts: unpinned{},
+		Options: container.Options{OrphanGrace: time.Minute, Now: time.Now, BootID: "boot",
+			Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute}},
+		Auth: func(string, string) runtime.Auth { return runtime.Auth{} },
+		Volumes: container.HostVolumes{
+			Path:      func(id string) string { return "/volumes/" + id },
+			Own:       func(context.Context, string, container.Owner) (string, error) { return "", nil },
+			Configure: func(context.Context, string, []v1.ConfigFile, map[string]string) []error { return nil },
+		},
 	}
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
 		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
 		Metrics:      metrics,
 		DesiredState: []controller.Source{store.Containers.Source(db, store.SpecChanged)},
 		Watch: []controller.Source{r.Watch(func() {}),
-			consoles.Source, controller.Every(resync, store.Containers.Lister(db))},
+			consoles.Source, r.Resync(resync)},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}
 	n := &node{store: db, consoles: consoles}
 	ctx, cancel := context.WithCancel(context.Background())

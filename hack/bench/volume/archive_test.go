@@ -71,7 +71,7 @@ func content(r *rand.Rand, words []string, size, kind int) []byte {
 
 // extractArchive extracts an archive into the folder out.
 func extractArchive(b *testing.B, m *volume.Manager, archive string) {
-	_, err := m.Files().Decompress(b.Context(), id, v1.Decompression{Archive: archive, Destination: "out"})
+	_, err := m.Decompress(b.Context(), id, v1.Decompression{Archive: archive, Destination: "out"})
 	require.NoError(b, err)
 }
 
@@ -88,7 +88,7 @@ func BenchmarkCompress(b *testing.B) {
 			require.NoError(b, cmd.Run())
 		}},
 		contender{name: "berth", do: func() {
-			a, err := m.Files().Compress(b.Context(), id, v1.Compression{Output: "out"})
+			a, err := m.Compress(b.Context(), id, v1.Compression{Output: "out"})
 			require.NoError(b, err)
 			require.NoError(b, os.Rename(filepath.Join(dir, a.Path), out))
 		}},
@@ -116,7 +116,7 @@ func BenchmarkZip(b *testing.B) {
 			require.NoError(b, cmd.Run())
 		}},
 		contender{name: "berth", before: clean, do: func() {
-			_, err := m.Files().Compress(b.Context(), id, v1.Compression{Paths: []string{"src"}, Output: "out", Format: "zip"})
+			_, err := m.Compress(b.Context(), id, v1.Compression{Paths: []string{"src"}, Output: "out", Format: "zip"})
 			require.NoError(b, err)
 		}},
 	)
@@ -151,7 +151,7 @@ func BenchmarkDecompress(b *testing.B) {
 func BenchmarkUnzip(b *testing.B) {
 	m, dir := open(b)
 	mixed(b, filepath.Join(dir, "src"))
-	a, err := m.Files().Compress(b.Context(), id, v1.Compression{Folder: "src", Output: "in", Format: "zip"})
+	a, err := m.Compress(b.Context(), id, v1.Compression{Folder: "src", Output: "in", Format: "zip"})
 	require.NoError(b, err)
 	out := filepath.Join(dir, "out")
 	clean := func() {

@@ -56,7 +56,7 @@ func BenchmarkRestore(b *testing.B) {
 				f, err := os.Open(out)
 				require.NoError(b, err)
 				defer f.Close()
-				require.NoError(b, m.Snapshots().Restore(b.Context(), id, f, a, v1.RestoreOptions{Mode: v1.RestoreReplace}))
+				require.NoError(b, m.Restore(b.Context(), id, f, a, v1.RestoreOptions{Mode: v1.RestoreReplace}))
 			}})
 	table.Add(b, table.Row{Measure: "restore of 200 MiB, against GNU", Unit: "MiB/s", Berth: rates(took[1]), Floor: rates(took[0]), Goal: table.AtLeast(0.8)})
 	table.Add(b, table.Row{Measure: "restore of 200 MiB, against GNU, CPU", Unit: "ms", Berth: used[1], Floor: used[0], Goal: table.AtMost(1 / 0.8)})
@@ -75,7 +75,7 @@ func backup(b *testing.B, m *volume.Manager, out string) v1.SnapshotArchive {
 	f, err := os.Create(out)
 	require.NoError(b, err)
 	defer f.Close()
-	got, err := m.Snapshots().Write(b.Context(), id, f, v1.SnapshotOptions{})
+	got, err := m.Snapshot(b.Context(), id, f, v1.SnapshotOptions{})
 	require.NoError(b, err)
 	require.Empty(b, got.Skipped)
 	return v1.SnapshotArchive{Checksum: got.Checksum, Size: got.Size, Bytes: got.Bytes}

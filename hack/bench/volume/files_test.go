@@ -26,7 +26,7 @@ func BenchmarkList(b *testing.B) {
 			}
 		}},
 		contender{name: "berth", do: func() {
-			list, err := m.Files().List(b.Context(), id, ".")
+			list, err := m.List(b.Context(), id, ".")
 			require.NoError(b, err)
 			require.Len(b, list, 10_000)
 		}},

@@ -49,7 +49,7 @@ func serve(b *testing.B, m *volume.Manager) string {
 	c.Authorization.Token = token
 	c.Complete()
 	hub := stream.New(b.TempDir(), stream.Options{})
-	s := server.New(server.Deps{Store: db, Settings: fixed{c}, Hub: hub, Files: m.Files(),
+	s := server.New(server.Deps{Store: db, Settings: fixed{c}, Hub: hub, Files: m,
 		Registerer: prometheus.NewRegistry(), WrongTokens: limit.NewRate(limit.WrongTokens()), Log: slog.New(slog.DiscardHandler), Version: "0.0.0"})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

@@ -147,7 +147,7 @@ func (b *Berth) Ready(t testing.TB) {
 // Answers waits until a public path answers 200.
 func (b *Berth) Answers(t testing.TB, path string) {
 	t.Helper()
-	Until(t, 60*time.Second, "berth answers "+path, func() bool {
+	Until(t, 3*time.Minute, "berth answers "+path, func() bool {
 		if b.ended() {
 			t.Fatalf("berth ended:\n%s", b.Log())
 		}
@@ -196,7 +196,7 @@ func (b *Berth) Term(t testing.TB) (took time.Duration, code int) {
 // code.
 func (b *Berth) Exit(t testing.TB, began time.Time) (took time.Duration, code int) {
 	t.Helper()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(3 * time.Minute)
 	defer late.Stop()
 	select {
 	case <-b.exited:

@@ -41,7 +41,7 @@ func searchAndStop(b *Berth) {
 func (b *Berth) stop() {
 	_ = b.cmd.Process.Signal(syscall.SIGCONT)
 	_ = b.cmd.Process.Signal(syscall.SIGTERM)
-	if !Within(15*time.Second, b.ended) {
+	if !Within(time.Minute, b.ended) {
 		b.t.Error("berth does not exit after SIGTERM")
 		_ = b.cmd.Process.Kill()
 		b.Exit(b.t, time.Now())

@@ -124,7 +124,7 @@ func (s *Socket) Messages() []Message {
 // Await waits until the messages so far fulfil a condition.
 func (s *Socket) Await(t testing.TB, what string, done func([]Message) bool) {
 	t.Helper()
-	late := time.NewTimer(90 * time.Second)
+	late := time.NewTimer(3 * time.Minute)
 	defer late.Stop()
 	for {
 		s.mu.Lock()
@@ -182,7 +182,7 @@ func (s *Socket) States(container string) (states []string) {
 // frame; 0 if there was none.
 func (s *Socket) Ended(t testing.TB) (code int) {
 	t.Helper()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(3 * time.Minute)
 	defer late.Stop()
 	select {
 	case <-s.ended:

@@ -93,7 +93,7 @@ func (b *Client) Container(t testing.TB, id string) Container {
 // Await waits until a container fulfils a condition.
 func (b *Client) Await(t testing.TB, id, what string, done func(Container) bool) (c Container) {
 	t.Helper()
-	if !Within(90*time.Second, func() bool { c = b.Container(t, id); return done(c) }) {
+	if !Within(3*time.Minute, func() bool { c = b.Container(t, id); return done(c) }) {
 		text, _ := json.Marshal(c)
 		t.Fatalf("container %s: timed out: %s; it is %s", id, what, text)
 	}
@@ -135,7 +135,7 @@ func (b *Client) Delete(t testing.TB, id string) {
 // Gone waits until a container is unknown.
 func (b *Client) Gone(t testing.TB, id string) {
 	t.Helper()
-	Until(t, 60*time.Second, "container "+id+" is gone", func() bool {
+	Until(t, 3*time.Minute, "container "+id+" is gone", func() bool {
 		return b.Do(t, "GET", "/containers/"+id, nil).Status == 404
 	})
 }

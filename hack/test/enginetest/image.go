@@ -3,8 +3,11 @@ package enginetest
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,6 +45,35 @@ func (c *Client) Import(t testing.TB, ref string, root []byte, changes ...string
 	repository, tag, _ := strings.Cut(ref, ":")
 	query := url.Values{"fromSrc": {"-"}, "repo": {repository}, "tag": {tag}, "changes": changes}
 	noError(t, c.Must(t, http.MethodPost, "/images/create?"+query.Encode(), bytes.NewReader(root)))
+}
+
+// Load creates an image from a tar of its root, as one for an architecture.
+func (c *Client) Load(t testing.TB, ref, architecture string, root []byte) {
+	t.Helper()
+	config, err := json.Marshal(map[string]any{"architecture": architecture, "os": "linux", "config": map[string]any{"Cmd": []string{"sh"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(root))}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("%x", sha256.Sum256(config))
+	manifest, err := json.Marshal([]map[string]any{{"Config": name + ".json", "RepoTags": []string{ref}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{name + ".json", config}, {"layer.tar", root}, {"manifest.json", manifest}} {
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: file.name, Mode: 0o644, Size: int64(len(file.content))}))
+		_, writeErr := w.Write(file.content)
+		err = errors.Join(err, writeErr)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	noError(t, c.Must(t, http.MethodPost, "/images/load?quiet=1", &archive))
 }
 
 // Push tags an image of this engine as "<registry>/<name>", pushes it there and

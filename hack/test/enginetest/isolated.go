@@ -126,7 +126,7 @@ func (i *Isolated) Log(t testing.TB) string {
 func (i *Isolated) Kill9(t testing.TB) {
 	t.Helper()
 	_ = i.cmd.Process.Kill() // fails only if it has exited
-	Until(t, 30*time.Second, "dockerd exits after SIGKILL", i.ended)
+	Until(t, 3*time.Minute, "dockerd exits after SIGKILL", i.ended)
 	i.removePidFiles(t)
 }
 
@@ -223,7 +223,7 @@ func (i *Isolated) removePidFiles(t testing.TB) {
 	t.Helper()
 	if pid := i.containerd(); pid != 0 {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		Until(t, 10*time.Second, "containerd ends", func() bool { return exited(pid) })
+		Until(t, 3*time.Minute, "containerd ends", func() bool { return exited(pid) })
 	}
 	_ = os.Remove(i.containerdPidFile())
 	_ = os.Remove(i.dir + "/pid")
@@ -254,7 +254,7 @@ func (i *Isolated) killShims(t testing.TB) {
 	for _, pid := range i.leftovers(t) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	Until(t, 10*time.Second, "the processes of the engine end", func() bool { return len(i.leftovers(t)) == 0 })
+	Until(t, 3*time.Minute, "the processes of the engine end", func() bool { return len(i.leftovers(t)) == 0 })
 }
 
 // leftovers returns the processes in this engine's containers and those with its

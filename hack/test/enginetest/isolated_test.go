@@ -65,7 +65,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	t.Parallel()
 	e := enginetest.StartIsolated(t)
 	e.Freeze(t)
-	require.Eventually(t, func() bool { return e.Ping(t.Context()) != nil }, 10*time.Second, time.Millisecond, "a stop takes effect a moment later")
+	require.Eventually(t, func() bool { return e.Ping(t.Context()) != nil }, time.Minute, time.Millisecond, "a stop takes effect a moment later")
 	e.Thaw(t)
 	require.NoError(t, e.Ping(t.Context()))
 	e.FreezeContainerd(t)

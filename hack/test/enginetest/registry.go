@@ -93,7 +93,7 @@ func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 	}
 	r.cmd = r.command("docker-registry", "serve", file)
 	start(t, r.cmd)
-	Until(t, 20*time.Second, "the registry answers", func() bool {
+	Until(t, 3*time.Minute, "the registry answers", func() bool {
 		return r.command("curl", "-s", "--max-time", "5", "http://"+r.Addr+"/v2/").Run() == nil
 	})
 	return r

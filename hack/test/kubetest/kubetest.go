@@ -79,7 +79,13 @@ func New(t testing.TB, volumes string) *Namespace {
 	require(t, err)
 	n.client, err = rest.HTTPClientFor(n.admin)
 	require(t, err)
-	n.makeClaim(t)
+	n.post(t, "/api/v1/namespaces", fmt.Appendf(nil, `{"metadata": {"name": %q}}`, n.Name))
+	n.MakeClaim(t, Claim, n.Volumes)
+	// Pods need the default service account, which the cluster creates a moment later.
+	enginetest.Until(t, 3*time.Minute, "the default service account", func() bool {
+		status, _ := n.Call(t, http.MethodGet, "/api/v1/namespaces/"+n.Name+"/serviceaccounts/default", nil)
+		return status == http.StatusOK
+	})
 	n.permit(t)
 	t.Cleanup(func() { n.endPods(t) })
 	return n
@@ -177,18 +183,14 @@ func (n *Namespace) Pods(t testing.TB, id string) (all []core1.Pod) {
 	return all
 }
 
-func (n *Namespace) makeClaim(t testing.TB) {
+// MakeClaim creates a claim whose files are in a directory that all nodes share.
+func (n *Namespace) MakeClaim(t testing.TB, claim, dir string) {
 	t.Helper()
-	n.post(t, "/api/v1/namespaces", fmt.Appendf(nil, `{"metadata": {"name": %q}}`, n.Name))
+	volume := n.Name + "-" + claim
 	n.post(t, "/api/v1/persistentvolumes", fmt.Appendf(nil, `{"metadata": {"name": %q}, "spec": {"capacity": {"storage": "1Gi"},
-		"accessModes": ["ReadWriteMany"], "claimRef": {"namespace": %q, "name": %q}, "hostPath": {"path": %q}}}`, n.Name, n.Name, Claim, n.Volumes))
+		"accessModes": ["ReadWriteMany"], "claimRef": {"namespace": %q, "name": %q}, "hostPath": {"path": %q}}}`, volume, n.Name, claim, dir))
 	n.post(t, "/api/v1/namespaces/"+n.Name+"/persistentvolumeclaims", fmt.Appendf(nil, `{"metadata": {"name": %q}, "spec": {
-		"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": %q, "resources": {"requests": {"storage": "1Gi"}}}}`, Claim, n.Name))
-	// Pods need the default service account, which the cluster creates a moment later.
-	enginetest.Until(t, 20*time.Second, "the default service account", func() bool {
-		status, _ := n.Call(t, http.MethodGet, "/api/v1/namespaces/"+n.Name+"/serviceaccounts/default", nil)
-		return status == http.StatusOK
-	})
+		"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": %q, "resources": {"requests": {"storage": "1Gi"}}}}`, claim, volume))
 }
 
 // permit creates the service account of berth with the permissions of role.yaml, and a

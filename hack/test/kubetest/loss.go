@@ -47,7 +47,7 @@ func kube(t testing.TB, what, how, node string) {
 // Fence adds the taint of a node that is off, or removes it.
 func (n *Namespace) Fence(t testing.TB, node string, off bool) {
 	t.Helper()
-	enginetest.Until(t, time.Minute, "the taint of a node", func() bool {
+	enginetest.Until(t, 3*time.Minute, "the taint of a node", func() bool {
 		object := n.node(t, node)
 		object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t core1.Taint) bool { return t.Key == core1.TaintNodeOutOfService })
 		if off {

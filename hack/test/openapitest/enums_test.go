@@ -62,7 +62,7 @@ func TestEnums(t *testing.T) {
 	require.Equal(t, sorted(v1.RestoreReplace, v1.RestoreMerge), enum(t, "RestoreMode"))
 	require.Equal(t, sorted(v1.JobPending, v1.JobRunning, v1.JobCompleted, v1.JobFailed, v1.JobDeleting), enum(t, "BackupState"))
 	require.Equal(t, sorted(v1.JobPending, v1.JobRunning, v1.JobCompleted, v1.JobFailed), enum(t, "RestoreState"))
-	stored := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
+	stored := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull, v1.EventSchedule, v1.EventTransfer}
 	require.Equal(t, sorted(stored...), events(t, "Event"))
 	require.Equal(t, sorted(append(stored, stream.EventGap)...), events(t, "WebhookEvent"))
 	require.Equal(t, sorted(append(stored, stream.EventGap, stream.EventConsole, stream.EventLogs, stream.EventStats)...),

@@ -99,6 +99,20 @@ test('two conditions are bad news when they are True', () => {
   assert.equal(isFault({ type: 'Installed', status: 'Unknown' }), false);
 });
 
+test('a change that waits for the next start is no fault, and its fields are named', () => {
+  const pending = (status, reason, message) => container({ conditions: [fault('Pending', reason, message, status)] });
+  const waits = explain(pending('True', 'NextStart', 'env, limits, startup_command: changed at the next start'), now);
+  assert.deepEqual([waits.tone, waits.details], ['ok', []]);
+  assert.equal(
+    waits.deferred,
+    'Waits for the next start: environment, limits, startup command. The server runs without these changes until then.',
+  );
+  const applied = explain(pending('False', 'Applied', 'no field waits for a start'), now);
+  assert.deepEqual([applied.tone, applied.details, applied.deferred], ['ok', [], '']);
+  assert.equal(explain(container({ conditions: undefined }), now).deferred, '');
+  for (const status of ['True', 'False']) assert.equal(isFault({ type: 'Pending', status }), false);
+});
+
 test('a node that is not ready', () => {
   assert.match(explainNode('engine: does not answer'), /^Docker does not answer\. .*journalctl/);
   assert.match(explainNode('store: the disk is full'), /Free space/);

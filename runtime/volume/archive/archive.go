@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	v1 "berth/api/v1"
 )
 
@@ -26,12 +28,15 @@ type Entry struct {
 // Destination receives the entries of an archive.
 type Destination interface {
 	// Add adds one entry and reads its content to the end. After an error no
-	// entry follows, unless it is ErrSkippedLink.
+	// entry follows, unless it is ErrSkippedLink or ErrNoTarget.
 	Add(Entry) error
 }
 
-// ErrSkippedLink is an error of a Destination that cannot hold a link. The extraction goes on.
-var ErrSkippedLink = errors.New("the link is skipped")
+// Errors of a Destination after which the extraction may go on.
+var (
+	ErrSkippedLink = errors.New("the link is skipped")                  // the Destination cannot hold it
+	ErrNoTarget    = errors.New("the hard link has no file to link to") // which may have been skipped
+)
 
 // Limits bound the work and the memory that one archive may cost.
 type Limits struct {
@@ -41,6 +46,40 @@ type Limits struct {
 	Ratio   int64 // extracted bytes per byte of the archive, above 64 MiB
 
 	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written
+
+	// ZipDirectories is shared by all zips that are read or written at once, and has the bytes of their
+	// directories, which are kept in memory. Nil is no bound.
+	ZipDirectories *semaphore.Weighted
+}
+
+// zipMemory are the bytes of ZipDirectories that one zip has.
+type zipMemory struct {
+	of   *semaphore.Weighted
+	held int64
+}
+
+// zipStep is how many bytes a zip takes from ZipDirectories at a time.
+const zipStep = 256 << 10
+
+// grow takes bytes until there are n.
+func (m *zipMemory) grow(n int64) error {
+	if m.of == nil || n <= m.held {
+		return nil
+	}
+	more := (n - m.held + zipStep - 1) / zipStep * zipStep
+	if !m.of.TryAcquire(more) {
+		return v1.Errorf(v1.TooManyOperations, "Too many large zips are read or written: try again later, or choose another format")
+	}
+	m.held += more
+	return nil
+}
+
+// release returns them.
+func (m *zipMemory) release() {
+	if m.of != nil {
+		m.of.Release(m.held)
+		m.held = 0
+	}
 }
 
 // HardLinks reports whether a format has hard links.

@@ -2,12 +2,14 @@ package archive_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +67,16 @@ func extract(data []byte, limits archive.Limits, dst archive.Destination) error 
 	return err
 }
 
+// extractStream is extract of an archive that arrives, byte by byte.
+func extractStream(data []byte, limits archive.Limits, dst archive.Destination) error {
+	keep := func(r io.Reader) (io.ReaderAt, int64, error) {
+		all, err := io.ReadAll(r)
+		return bytes.NewReader(all), int64(len(all)), err
+	}
+	_, err := archive.ExtractStream(context.Background(), iotest.OneByteReader(bytes.NewReader(data)), archive.Options{Limits: limits, Name: "x", Spool: keep}, dst)
+	return err
+}
+
 // code returns the code of an API error.
 func code(err error) v1.Code {
 	var e *v1.Error
@@ -86,22 +98,27 @@ func write(t testing.TB, format string, entries []archive.Entry) []byte {
 	return buf.Bytes()
 }
 
+// allFormats are those that a Writer writes.
+func allFormats() []string { return append(v1.Formats(), "tar.zst") }
+
 func TestWriteAndExtract(t *testing.T) {
-	for _, format := range v1.Formats() {
+	for _, format := range allFormats() {
 		data := write(t, format, []archive.Entry{
 			{Name: "folder", Mode: fs.ModeDir | 0o711, Time: made},
 			file("folder/file", "some text"), file("empty", ""),
 			{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder/file"},
 		})
-		var got list
-		require.NoError(t, extract(data, limits(), &got), format)
-		require.Equal(t, list{
-			{archive.Entry{Name: "folder", Mode: fs.ModeDir | 0o711, Time: made}, ""},
-			{archive.Entry{Name: "folder/file", Mode: 0o640, Time: made, Size: 9}, "some text"},
-			{archive.Entry{Name: "empty", Mode: 0o640, Time: made}, ""},
-			{archive.Entry{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder/file",
-				Size: got[3].Size}, ""},
-		}, got, format)
+		for _, extract := range []func([]byte, archive.Limits, archive.Destination) error{extract, extractStream} {
+			var got list
+			require.NoError(t, extract(data, limits(), &got), format)
+			require.Equal(t, list{
+				{archive.Entry{Name: "folder", Mode: fs.ModeDir | 0o711, Time: made}, ""},
+				{archive.Entry{Name: "folder/file", Mode: 0o640, Time: made, Size: 9}, "some text"},
+				{archive.Entry{Name: "empty", Mode: 0o640, Time: made}, ""},
+				{archive.Entry{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder/file",
+					Size: got[3].Size}, ""},
+			}, got, format)
+		}
 	}
 }
 
@@ -120,7 +137,7 @@ func TestExtractIntoWriter(t *testing.T) {
 
 func TestHardLinks(t *testing.T) {
 	first := archive.Entry{Name: "b", HardLink: true, Target: "a", Time: made}
-	for _, format := range v1.Formats() {
+	for _, format := range allFormats() {
 		if !archive.HardLinks(format) {
 			w, err := archive.NewWriter(format, io.Discard, limits())
 			require.NoError(t, err)
@@ -149,7 +166,7 @@ func (f *failing) Write(p []byte) (int, error) {
 // does so soon.
 func TestWriterFails(t *testing.T) {
 	noise := strings.Repeat("0123456789abcdef", 1<<16)
-	for _, format := range v1.Formats() {
+	for _, format := range allFormats() {
 		w, err := archive.NewWriter(format, &failing{1000}, limits())
 		require.NoError(t, err)
 		added := 0
@@ -166,7 +183,7 @@ func TestWriterFails(t *testing.T) {
 // TestDestinationFails checks that the error of a Destination ends an extraction and
 // is returned unchanged.
 func TestDestinationFails(t *testing.T) {
-	for _, format := range v1.Formats() {
+	for _, format := range allFormats() {
 		n := 0
 		err := extract(write(t, format, []archive.Entry{file("a", "1"), file("b", "2")}), limits(), each(func(archive.Entry) error {
 			n++
@@ -181,13 +198,57 @@ func TestDestinationFails(t *testing.T) {
 func TestSourceFails(t *testing.T) {
 	broken := errors.New("input/output error")
 	noise := strings.Repeat("0123456789abcdef", 1<<16)
-	for _, format := range v1.Formats() {
+	for _, format := range allFormats() {
 		data := write(t, format, []archive.Entry{file("a", noise)})
 		var got list
-		_, err := archive.Extract(t.Context(), &brokenReader{data: data, from: 600, err: broken}, int64(len(data)), archive.Options{Limits: limits()}, &got)
+		_, err := archive.Extract(t.Context(), &brokenReader{data: data, from: int64(len(data)) / 2, err: broken}, int64(len(data)), archive.Options{Limits: limits()}, &got)
 		require.ErrorIs(t, err, broken, format)
 		require.Empty(t, code(err), format)
+
+		for cut := range len(data) { // an archive that ends before its end
+			if cut > 2000 && cut < len(data)-2000 {
+				continue
+			}
+			arrives := io.MultiReader(bytes.NewReader(data[:cut]), iotest.ErrReader(broken))
+			keep := func(r io.Reader) (io.ReaderAt, int64, error) {
+				_, err := io.ReadAll(r)
+				return nil, 0, err
+			}
+			_, err := archive.ExtractStream(t.Context(), arrives, archive.Options{Limits: limits(), Spool: keep}, each(func(e archive.Entry) error {
+				_, err := io.Copy(io.Discard, e.Content)
+				return err
+			}))
+			require.ErrorIs(t, err, broken, "%s after %d of %d bytes", format, cut, len(data))
+			require.Empty(t, code(err), format)
+		}
 	}
+}
+
+// TestStreamFormat: an announced format must be the one that arrives, and a compressed file has no name.
+func TestStreamFormat(t *testing.T) {
+	for _, format := range allFormats() {
+		data := write(t, format, []archive.Entry{file("a", "1")})
+		for _, want := range v1.StreamFormats() {
+			keep := func(io.Reader) (io.ReaderAt, int64, error) { return bytes.NewReader(data), int64(len(data)), nil }
+			_, err := archive.ExtractStream(t.Context(), bytes.NewReader(data), archive.Options{Limits: limits(), Format: want, Spool: keep}, &list{})
+			if want == format {
+				require.NoError(t, err, format)
+			} else {
+				require.EqualError(t, err, "Archive is not in the format "+want+", which was announced", format)
+			}
+		}
+	}
+	var file, empty bytes.Buffer
+	for out, text := range map[*bytes.Buffer][]byte{&file: []byte("a line of a log"), &empty: make([]byte, 10240)} {
+		z := gzip.NewWriter(out)
+		_, err := z.Write(text)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+	}
+	_, err := archive.ExtractStream(t.Context(), &file, archive.Options{Limits: limits()}, &list{})
+	require.EqualError(t, err, "Not an archive: a compressed file that is no tar")
+	_, err = archive.ExtractStream(t.Context(), &empty, archive.Options{Limits: limits()}, &list{})
+	require.NoError(t, err, "an empty tar")
 }
 
 // brokenReader reads data up to an offset.

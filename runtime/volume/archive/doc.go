@@ -1,12 +1,12 @@
-// Package archive reads and writes archives: zip, tar, tar.gz and tar.bz2; it also reads tar.zst,
-// and single files that are compressed.
+// Package archive reads and writes archives: zip, tar, tar.gz, tar.bz2 and tar.zst; it also reads
+// single files that are compressed.
 //
 // Extract detects the format by content and adds every entry to a Destination, in
-// the order of the archive. NewWriter returns a Destination that writes an archive.
-// Both process content as a stream.
+// the order of the archive. ExtractStream does so while the archive arrives. NewWriter returns a
+// Destination that writes an archive. All process content as a stream.
 //
-// Names are slash-separated and relative. Extract refuses names that would leave
-// the destination, and it bounds the entries, the bytes and the compression ratio
+// Names are slash-separated; absolute ones are taken relative. Extract refuses names that would
+// leave the destination, and it bounds the entries, the bytes and the compression ratio
 // of an archive. It skips and lists entries that are no file, folder or link. A Destination
 // decides what becomes of links and of entries with the same name.
 //

@@ -17,7 +17,7 @@ import (
 // FuzzExtract extracts arbitrary bytes. Names must be clean and local, contents
 // within the limits, and every error must be an API error.
 func FuzzExtract(f *testing.F) {
-	for _, format := range v1.Formats() {
+	for _, format := range allFormats() {
 		entries := []archive.Entry{
 			{Name: "folder", Mode: fs.ModeDir | 0o755, Time: made}, file("folder/file", "some text"),
 			{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder"},
@@ -31,7 +31,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add(forgedZip(3, "name", 3, 150))
 	f.Add(forgedZip(3, "name", 1<<40, 1<<40))
 	limits := archive.Limits{Bytes: 64 << 10, Entries: 20, Depth: 5, Ratio: 1000, ZipDirectoryBytes: 2000}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz := func(t *testing.T, data []byte, extract func([]byte, archive.Limits, archive.Destination) error) {
 		entries, bytes := 0, int64(0)
 		err := extract(data, limits, each(func(e archive.Entry) error {
 			entries++
@@ -50,6 +50,10 @@ func FuzzExtract(f *testing.F) {
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)
 		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzz(t, data, extract)
+		fuzz(t, data, extractStream)
 	})
 }
 

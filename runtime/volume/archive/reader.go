@@ -9,11 +9,9 @@ import (
 	"errors"
 	"io"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	v1 "berth/api/v1"
@@ -28,20 +26,34 @@ const zstdWindow = 8 << 20
 // Options of Extract.
 type Options struct {
 	Limits
-	Name     string // of the archive; a compressed file that is no tar gets it without its extension
+	Name     string // of the archive; a compressed file that is no tar gets it without its extension. Empty: such a file is refused
+	Format   string // that the archive must have, one of v1.StreamFormats; empty: any
 	Encoding string // of names in a zip that are not marked as UTF-8, as IANA names it; empty: IBM437
+
+	// Spool keeps an archive that arrives, and returns it and its size. ExtractStream calls it for a zip, whose
+	// directory is at its end.
+	Spool func(io.Reader) (io.ReaderAt, int64, error)
 }
 
 // Extract adds the entries of the archive in the first size bytes of src to dst.
 // The names that dst receives are clean; "." is the root folder. The result lists the
 // entries that were left out.
 func Extract(ctx context.Context, src io.ReaderAt, size int64, opt Options, dst Destination) (v1.Extraction, error) {
+	return extract(&source{r: io.NewSectionReader(src, 0, size), whole: src, size: size, ctxErr: ctx.Err}, opt, dst)
+}
+
+// ExtractStream is Extract for an archive that arrives: it reads src once, to its end. The compression ratio is
+// that of what has arrived.
+func ExtractStream(ctx context.Context, src io.Reader, opt Options, dst Destination) (v1.Extraction, error) {
+	return extract(&source{r: src, ctxErr: ctx.Err}, opt, dst)
+}
+
+func extract(src *source, opt Options, dst Destination) (v1.Extraction, error) {
 	names, err := newDecoder(opt.Encoding)
 	if err != nil {
 		return v1.Extraction{}, err
 	}
-	x := &extraction{ctxErr: ctx.Err, opt: opt, limits: opt.Limits, names: names, dst: dst}
-	x.src = &source{r: src, size: size, ctxErr: ctx.Err}
+	x := &extraction{ctxErr: src.ctxErr, src: src, opt: opt, limits: opt.Limits, names: names, dst: dst}
 	err = x.run()
 	return x.result, err
 }
@@ -61,42 +73,66 @@ type extraction struct {
 
 // run detects the format by the first bytes, and extracts the archive.
 func (x *extraction) run() error {
-	head := make([]byte, tarBlock)
-	n, err := x.src.ReadAt(head, 0)
+	stream := bufio.NewReaderSize(x.src, bufferBytes)
+	head, err := stream.Peek(tarBlock)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return x.src.cause(err)
 	}
-	head = head[:n]
-	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
-	stream := bufio.NewReaderSize(x.src, bufferBytes)
-	switch {
-	case begins("PK\x03\x04"), begins("PK\x05\x06"):
-		return x.zip()
-	case begins("\x1f\x8b"):
-		z, err := gzip.NewReader(stream)
-		if err != nil {
-			return x.src.cause(err)
-		}
-		return x.compressed(z, z.ModTime)
-	case begins("BZh"):
+	found := formatOf(head)
+	if want := x.opt.Format; want != "" && want != found {
+		return invalid("Archive is not in the format %s, which was announced", want)
+	}
+	switch found {
+	case "zip":
+		return x.zip(stream)
+	case "tar.gz":
+		return x.gzip(stream)
+	case "tar.bz2":
 		return x.compressed(bzip2.NewReader(stream), time.Time{})
-	case begins("\x28\xb5\x2f\xfd"):
+	case "tar.zst":
 		z, err := zstd.NewReader(stream, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return x.src.cause(err)
 		}
 		defer z.Close()
 		return x.compressed(z, time.Time{})
-	case isTar(head):
+	case "tar":
 		return x.tar(x.bounded(stream))
 	}
 	const use = "use zip, tar, tar.gz, tar.bz2 or tar.zst"
-	for magic, name := range map[string]string{"\xfd7zXZ\x00": "xz", "7z\xbc\xaf\x27\x1c": "7z", "Rar!\x1a\x07": "rar", "\x04\x22\x4d\x18": "lz4"} {
-		if begins(magic) {
-			return invalid("Archive is in the format %s, which is not supported: %s", name, use)
-		}
+	if found != "" {
+		return invalid("Archive is in the format %s, which is not supported: %s", found, use)
 	}
 	return invalid("Not an archive: %s, or a file that is compressed with gzip, bzip2 or zstd", use)
+}
+
+// formatOf returns the format of an archive that begins with head; empty: it is none. A compressed file may
+// be another one than a tar.
+func formatOf(head []byte) string {
+	for magic, format := range map[string]string{
+		"PK\x03\x04": "zip", "PK\x05\x06": "zip", "\x1f\x8b": "tar.gz", "BZh": "tar.bz2", "\x28\xb5\x2f\xfd": "tar.zst",
+		"\xfd7zXZ\x00": "xz", "7z\xbc\xaf\x27\x1c": "7z", "Rar!\x1a\x07": "rar", "\x04\x22\x4d\x18": "lz4",
+	} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return format
+		}
+	}
+	if isTar(head) {
+		return "tar"
+	}
+	return ""
+}
+
+// TypeOf returns the media type of an archive or a compressed file that begins with head, of at least 512 bytes if it
+// has as many; empty: it is none.
+func TypeOf(head []byte) string {
+	format := formatOf(head)
+	if format == "tar" && len(bytes.Trim(head, "\x00")) == 0 { // of zeros nothing is known
+		return ""
+	}
+	return map[string]string{"zip": "application/zip", "tar": "application/x-tar", "tar.gz": "application/gzip",
+		"tar.bz2": "application/x-bzip2", "tar.zst": "application/zstd", "xz": "application/x-xz",
+		"7z": "application/x-7z-compressed", "rar": "application/vnd.rar", "lz4": "application/x-lz4"}[format]
 }
 
 // tarBlock is the size of a header of tar, in bytes.
@@ -120,15 +156,19 @@ func (x *extraction) compressed(r io.Reader, changed time.Time) error {
 	}
 	name := plainName(path.Base(x.opt.Name))
 	empty := len(bytes.Trim(head, "\x00")) == 0 // an empty tar, or a file that begins with zeros
-	if isTar(head) && (!empty || strings.HasSuffix(name, ".tar")) {
+	if isTar(head) && (!empty || x.opt.Name == "" || strings.HasSuffix(name, ".tar")) {
 		return x.tar(all)
+	}
+	if x.opt.Name == "" {
+		return x.src.cause(invalid("Not an archive: a compressed file that is no tar"))
 	}
 	return x.add(Entry{Name: name, Mode: 0o644, Time: changed}, all)
 }
 
 // plainName returns the name of a file without the extension of its compression.
 func plainName(name string) string {
-	for ext, plain := range map[string]string{".gz": "", ".bz2": "", ".zst": "", ".tgz": ".tar", ".tbz": ".tar", ".tbz2": ".tar", ".tzst": ".tar"} {
+	for ext, plain := range map[string]string{".gz": "", ".bz2": "", ".zst": "", ".tgz": ".tar", ".tbz": ".tar",
+		".tbz2": ".tar", ".tzst": ".tar"} {
 		if at := len(name) - len(ext); at > 0 && strings.EqualFold(name[at:], ext) {
 			return name[:at] + plain
 		}
@@ -149,28 +189,25 @@ func (x *extraction) add(e Entry, r io.Reader) error {
 	if err := x.count(); err != nil {
 		return err
 	}
-	if err := checkName(e.Name, x.limits.Depth); err != nil {
-		return err
+	err := cleanName(&e.Name, x.limits.Depth)
+	if err == nil && e.HardLink {
+		err = cleanName(&e.Target, x.limits.Depth)
 	}
-	e.Name = path.Clean(e.Name)
-	if e.HardLink {
-		if err := checkName(e.Target, x.limits.Depth); err != nil {
-			return err
-		}
-		if e.Target = path.Clean(e.Target); x.wasSkipped(e.Target) {
-			x.list(e.Name, v1.SkippedLink)
-			return nil
-		}
+	if err != nil {
+		return err
 	}
 	if e.Mode.IsRegular() && !e.HardLink {
 		e.Content = &contentReader{x: x, r: r, size: e.Size}
 	}
-	err := x.dst.Add(e)
-	if errors.Is(err, ErrSkippedLink) {
+	switch err := x.dst.Add(e); {
+	case errors.Is(err, ErrNoTarget) && x.result.SkippedTotal == 0:
+		return invalid("Archive has a hard link to a file that it does not contain: %q", e.Target)
+	case errors.Is(err, ErrNoTarget), errors.Is(err, ErrSkippedLink): // its target may be one of those that were skipped
 		x.list(e.Name, v1.SkippedLink)
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // skip counts an entry that is left out, and lists the first ones.
@@ -189,12 +226,6 @@ func (x *extraction) list(name, reason string) {
 	}
 }
 
-// wasSkipped reports whether the list has an entry. A hard link to it cannot be created either.
-func (x *extraction) wasSkipped(name string) bool {
-	name = v1.EscapePath(name)
-	return slices.ContainsFunc(x.result.Skipped, func(s v1.Skipped) bool { return s.Path == name })
-}
-
 func (x *extraction) tooManyEntries() error {
 	return v1.Errorf(v1.SizeLimit, "Archive has more than %d entries", x.limits.Entries)
 }
@@ -211,12 +242,25 @@ func (x *extraction) checkRatio(n int64) error {
 	return nil
 }
 
+// cleanName cleans a name of an archive. An absolute one is relative to the destination.
+func cleanName(name *string, depth int) error {
+	relative := strings.TrimLeft(*name, "/")
+	if *name == "" {
+		return v1.ErrInvalidPath
+	}
+	if relative == "" {
+		relative = "."
+	}
+	*name = path.Clean(relative)
+	return checkName(relative, depth)
+}
+
 // checkName refuses names that leave the destination, on Linux or on Windows, where
 // a backslash separates components and drives have letters.
 func checkName(name string, depth int) error {
 	slashed := strings.ReplaceAll(name, `\`, "/")
 	drive := len(slashed) > 2 && slashed[1:3] == ":/"
-	if name == "" || len(name) > v1.MaxPath || slashed[0] == '/' || drive || strings.ContainsRune(name, 0) {
+	if len(name) > v1.MaxPath || slashed[0] == '/' || drive || strings.ContainsRune(name, 0) {
 		return v1.ErrInvalidPath
 	}
 	levels := 0

@@ -12,16 +12,25 @@ import (
 // source reads the archive until the context ends. It keeps the first error, so
 // that a failed read is not reported as a damaged archive.
 type source struct {
-	r      io.ReaderAt
+	r      io.Reader   // from the first byte on
+	whole  io.ReaderAt // nil: the archive arrives
 	ctxErr func() error
-	size   int64
-	at     int64 // position of Read
+	size   int64 // bytes; of one that arrives, those that were read
 	err    error
 }
 
+// Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
-	n, err := s.ReadAt(p, s.at)
-	s.at += int64(n)
+	if err := s.ctxErr(); err != nil {
+		return 0, s.fail(err)
+	}
+	n, err := s.r.Read(p)
+	if s.whole == nil {
+		s.size += int64(n)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, s.fail(err)
+	}
 	return n, err
 }
 
@@ -34,7 +43,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off >= s.size {
 		return 0, io.EOF
 	}
-	n, err := s.r.ReadAt(p, off)
+	n, err := s.whole.ReadAt(p, off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, s.fail(err)
 	}

@@ -53,6 +53,7 @@ func TestZipNames(t *testing.T) {
 		{10, `world\`, "", "world/"},
 		{11, `a\b`, "", "a/b"},
 		{0, `a/b\c`, "", `a/b\c`},
+		{0, `\a\b`, "", "a/b"},
 		{3, `a\b`, "", `a\b`},
 		{0, "caf\x82", "", "café"},
 		{0, "caf\xe9", "windows-1252", "café"},
@@ -64,7 +65,7 @@ func TestZipNames(t *testing.T) {
 	name, err := japanese.ShiftJIS.NewEncoder().String(`表\ワールド`) // the second byte of the first character is a backslash
 	require.NoError(t, err)
 	require.Equal(t, []string{"表/ワールド"}, extractNames(t, zipOf(t, 0, name), "Shift_JIS"))
-	for _, hostile := range []string{`..\a`, `a\..\..\b`, `\a`, `c:\a`} {
+	for _, hostile := range []string{`..\a`, `a\..\..\b`, `\..\a`, `c:\a`} {
 		require.ErrorIs(t, extract(zipOf(t, 0, hostile), limits(), &list{}), v1.ErrInvalidPath, hostile)
 	}
 	_, err = archive.Extract(t.Context(), bytes.NewReader(nil), 0, archive.Options{Encoding: "nonsense"}, &list{})

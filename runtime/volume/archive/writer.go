@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsnet/compress/bzip2"
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
 
 // gzipLevel trades size for speed, because a user waits for the archive.
@@ -23,14 +24,14 @@ type Writer interface {
 	Close() error
 }
 
-// NewWriter returns a Writer of one of v1.Formats to w. Entries of regular files
+// NewWriter returns a Writer of one of v1.Formats or v1.StreamFormats to w. Entries of regular files
 // must have exactly Size bytes of Content. If w fails, Add and Close return its
 // first error.
 func NewWriter(format string, w io.Writer, limits Limits) (Writer, error) {
 	out := &output{w: w}
 	switch format {
 	case "zip":
-		return newZipWriter(out, limits.ZipDirectoryBytes)
+		return newZipWriter(out, limits)
 	case "tar":
 		return newTarWriter(out, newBuffered(out)), nil
 	case "tar.gz":
@@ -39,6 +40,9 @@ func NewWriter(format string, w io.Writer, limits Limits) (Writer, error) {
 	case "tar.bz2":
 		z, err := bzip2.NewWriter(out, &bzip2.WriterConfig{Level: bzip2.BestCompression})
 		return newTarWriter(out, &bzip2Writer{Writer: z, out: out}), err
+	case "tar.zst":
+		z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		return newTarWriter(out, z), err
 	}
 	return nil, fmt.Errorf("archive format %q is not supported", format)
 }

@@ -22,9 +22,10 @@ type zipWriter struct {
 	buf       []byte
 	directory int64 // bytes, at least what the directory will have
 	limit     int64 // bytes of the directory
+	memory    zipMemory
 }
 
-func newZipWriter(out *output, limit int64) (*zipWriter, error) {
+func newZipWriter(out *output, limits Limits) (*zipWriter, error) {
 	deflate, err := kflate.NewWriter(nil, flate.DefaultCompression) // one for all files: its tables are large
 	if err != nil {
 		return nil, err
@@ -34,7 +35,8 @@ func newZipWriter(out *output, limit int64) (*zipWriter, error) {
 		deflate.Reset(w)
 		return deflate, nil
 	})
-	return &zipWriter{out: out, zw: zw, buf: make([]byte, bufferBytes), limit: limit}, nil
+	return &zipWriter{out: out, zw: zw, buf: make([]byte, bufferBytes), limit: limits.ZipDirectoryBytes,
+		memory: zipMemory{of: limits.ZipDirectories}}, nil
 }
 
 func (w *zipWriter) Add(e Entry) error {
@@ -55,6 +57,9 @@ func (w *zipWriter) Add(e Entry) error {
 	if w.directory += zipRecordBytes(h.Name, w.out.n+e.Size); w.directory > w.limit {
 		return zipTooLarge()
 	}
+	if err := w.memory.grow(w.directory); err != nil {
+		return err
+	}
 	f, err := w.zw.CreateHeader(h)
 	if err != nil {
 		return err
@@ -66,11 +71,23 @@ func (w *zipWriter) Add(e Entry) error {
 	return err
 }
 
-func (w *zipWriter) Close() error { return w.out.close(w.zw) }
+func (w *zipWriter) Close() error {
+	defer w.memory.release()
+	return w.out.close(w.zw)
+}
 
-// zip extracts a zip, entry by entry as its directory lists them.
-func (x *extraction) zip() error {
-	zr, err := x.openZip()
+// zip extracts a zip, entry by entry as its directory lists them. stream is at its first byte.
+func (x *extraction) zip(stream io.Reader) error {
+	if x.src.whole == nil {
+		whole, size, err := x.opt.Spool(stream)
+		if err != nil {
+			return x.src.fail(err)
+		}
+		x.src.whole, x.src.size = whole, size
+	}
+	memory := zipMemory{of: x.limits.ZipDirectories}
+	defer memory.release()
+	zr, err := x.openZip(&memory)
 	if err != nil {
 		return x.src.cause(err)
 	}
@@ -86,6 +103,9 @@ func (x *extraction) zip() error {
 func (x *extraction) addZipFile(f *zip.File) error {
 	e := Entry{Name: x.zipName(&f.FileHeader), Time: zipTime(&f.FileHeader), Size: int64(f.UncompressedSize64)}
 	e.Mode = zipMode(&f.FileHeader, e.Name)
+	if e.Mode&fs.ModeIrregular != 0 && f.UncompressedSize64 > 0 { // `| zip x.zip -` writes the mode of its standard input
+		e.Mode = e.Mode.Perm()
+	}
 	switch {
 	case e.Mode&fs.ModeIrregular != 0:
 		return x.skip(e.Name, v1.SkippedSpecial)
@@ -154,10 +174,15 @@ func unixType(mode uint32) fs.FileMode {
 }
 
 // zipTime returns the modification time, or the zero time if the file has none.
-// Package zip takes a missing date for the last day of November 1979.
+// Package zip takes a missing date for the last day of November 1979, and a time without a field in
+// UTC, which is one of the local zone, for UTC.
 func zipTime(h *zip.FileHeader) time.Time {
 	if y, m, d := h.Modified.Date(); y == 1979 && m == time.November && d == 30 {
 		return time.Time{}
+	}
+	date := h.ModifiedDate //nolint:staticcheck // an archive with a field in UTC may leave it empty
+	if t := h.Modified; t.Location() == time.UTC && date != 0 {
+		return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.Local)
 	}
 	return h.Modified
 }

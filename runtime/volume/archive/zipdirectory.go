@@ -33,7 +33,7 @@ func zipRecordBytes(name string, end int64) int64 {
 // openZip reads the directory of the zip. Package zip keeps all of it in memory, and makes room for
 // as many entries as the zip states. So openZip checks that number and the directory's size before,
 // and limits the bytes that package zip may read.
-func (x *extraction) openZip() (*zip.Reader, error) {
+func (x *extraction) openZip(memory *zipMemory) (*zip.Reader, error) {
 	entries, size, err := zipDirectory(x.src)
 	switch {
 	case err != nil:
@@ -45,7 +45,14 @@ func (x *extraction) openZip() (*zip.Reader, error) {
 	case size > uint64(x.limits.ZipDirectoryBytes):
 		return nil, zipTooLarge()
 	}
-	r := &limitedReaderAt{r: x.src, left: x.limits.ZipDirectoryBytes + zipReadSlack, err: zipTooLarge()}
+	if err := memory.grow(int64(size)); err != nil {
+		return nil, err
+	}
+	most := x.limits.ZipDirectoryBytes
+	if memory.of != nil {
+		most = memory.held // it may state less than it has
+	}
+	r := &limitedReaderAt{r: x.src, left: most + zipReadSlack, err: zipTooLarge()}
 	zr, err := zip.NewReader(r, x.src.size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, err

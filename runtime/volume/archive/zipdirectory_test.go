@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
@@ -129,4 +131,37 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestZipDirectoriesTogether: the directories of all zips that are read or written have a bound together.
+func TestZipDirectoriesTogether(t *testing.T) {
+	shared := limits()
+	shared.ZipDirectoryBytes, shared.ZipDirectories = 4<<20, semaphore.NewWeighted(4<<20)
+	large := forgedZip(60_000, "a", 60_000, 60_000*47) // 2.8 MB
+	busy := func(err error) {
+		t.Helper()
+		require.Equal(t, v1.TooManyOperations, code(err))
+		require.ErrorContains(t, err, "try again later")
+	}
+	shared.Entries = 100_000
+	first := true
+	require.NoError(t, extract(large, shared, each(func(archive.Entry) error {
+		if first {
+			first = false
+			busy(extract(large, shared, &list{}))
+			w, err := archive.NewWriter("zip", io.Discard, shared)
+			require.NoError(t, err)
+			for i := 0; err == nil; i++ {
+				require.Less(t, i, 100_000)
+				err = w.Add(file(strings.Repeat("n", 200), ""))
+			}
+			busy(err)
+			require.NoError(t, w.Close())
+			require.NoError(t, extract(forgedZip(1, "a", 1, 47), shared, &list{}), "a small one has a place")
+		}
+		return nil
+	})))
+	require.True(t, shared.ZipDirectories.TryAcquire(4<<20), "all is given back")
+	shared.ZipDirectories.Release(4 << 20)
+	require.Equal(t, v1.SizeLimit, code(extract(forgedZip(60_000, "a", 60_000, 47), shared, &list{})), "it states less than it has")
 }

@@ -2,6 +2,8 @@ package archive
 
 import (
 	"archive/zip"
+	"encoding/binary"
+	"hash/crc32"
 	"strings"
 	"unicode/utf8"
 
@@ -22,7 +24,7 @@ const (
 	createdByDarwin = 19
 )
 
-// decoder decodes names of a zip that are not marked as UTF-8.
+// decoder decodes names of a zip that are not marked as UTF-8: those of Windows, or all if the client requests it.
 type decoder struct {
 	*encoding.Decoder
 	requested bool // by the client: names that happen to be UTF-8 are decoded as well
@@ -42,23 +44,50 @@ func newDecoder(name string) (*decoder, error) {
 
 // zipName returns the name of a file in a zip, in UTF-8 and with slashes.
 func (x *extraction) zipName(h *zip.FileHeader) string {
-	name := h.Name
-	if h.NonUTF8 && (x.names.requested || !utf8.ValidString(name)) {
+	name, windows := h.Name, false
+	switch h.CreatorVersion >> 8 {
+	case createdByDOS, createdByNTFS, createdByNTFS2, createdByVFAT:
+		windows = true
+	}
+	unicode, found := unicodePath(h)
+	switch {
+	case !h.NonUTF8: // or it is in ASCII
+	case found:
+		name = unicode
+	case x.names.requested, windows && !utf8.ValidString(name):
 		if decoded, err := x.names.String(name); err == nil {
 			name = decoded
 		}
 	}
-	switch h.CreatorVersion >> 8 {
-	case createdByDOS, createdByNTFS, createdByNTFS2, createdByVFAT:
-		if !strings.Contains(name, "/") {
-			name = strings.ReplaceAll(name, `\`, "/")
-		}
+	if windows && !strings.Contains(name, "/") {
+		name = strings.ReplaceAll(name, `\`, "/")
 	}
 	return name
 }
 
+// unicodePath returns the name in UTF-8 that WinRAR, WinZip and 7-Zip write beside the one of a code page. It
+// has a checksum of that one: a program that renames an entry may not know the field.
+func unicodePath(h *zip.FileHeader) (name string, found bool) {
+	const field, version, checksumBytes = 0x7075, 1, 4
+	for extra := h.Extra; len(extra) >= 4; {
+		id, size := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
+		if extra = extra[4:]; size > len(extra) {
+			break
+		}
+		data := extra[:size]
+		extra = extra[size:]
+		if id != field || len(data) <= 1+checksumBytes || data[0] != version {
+			continue
+		}
+		text := data[1+checksumBytes:]
+		return string(text), binary.LittleEndian.Uint32(data[1:]) == crc32.ChecksumIEEE([]byte(h.Name)) && utf8.Valid(text)
+	}
+	return "", false
+}
+
 // zipMethods names the compressions of zips that are not supported.
-var zipMethods = map[uint16]string{1: "Shrink", 6: "Implode", 9: "Deflate64", 12: "bzip2", 14: "LZMA", 93: "Zstandard", 95: "XZ", 98: "PPMd", 99: "AES"}
+var zipMethods = map[uint16]string{1: "Shrink", 6: "Implode", 9: "Deflate64", 12: "bzip2", 14: "LZMA", 93: "Zstandard",
+	95: "XZ", 98: "PPMd", 99: "AES"}
 
 // unknownMethod returns the refusal of a compression.
 func unknownMethod(method uint16) error {

@@ -1,6 +1,12 @@
 package backup
 
+import "io/fs"
+
 // Matches reports whether patterns leave out the entry at path.
 func Matches(patterns []string, path string, isFolder bool) bool {
-	return match(parseRules(patterns), path, isFolder)
+	mode := fs.FileMode(0)
+	if isFolder {
+		mode = fs.ModeDir
+	}
+	return ParseRules(patterns).Match(path, mode)
 }

@@ -29,6 +29,8 @@ type ExtractOptions struct {
 	Reserve func(bytes int64) error
 	// Progress is called with the bytes of files that were extracted so far. It may be nil.
 	Progress func(bytes int64)
+	// Paths selects entries, with all below them; empty: all. The folders above them are extracted too.
+	Paths Paths
 }
 
 func (o ExtractOptions) reserve(n int64) error {
@@ -40,37 +42,51 @@ func (o ExtractOptions) reserve(n int64) error {
 
 // Extract extracts the archive a from r into the empty folder into, which nobody else may
 // change. Its error has the code v1.InvalidArchive if r is not exactly the archive that Write
-// produced, which is certain only at the end. After an error the folder holds a part of the
+// produced, which is certain only at the end, and v1.PathNotFound if it has not each of opt.Paths. After an error the folder holds a part of the
 // tree. What it holds is not durable yet.
 func Extract(ctx context.Context, r io.Reader, a v1.SnapshotArchive, into *os.Root, opt ExtractOptions) error {
-	src := &source{r: r, ctx: ctx.Err, left: a.Size, hash: sha256.New()}
-	z, err := zstd.NewReader(src, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	x, err := newExtractor(ctx, r, a, into, opt)
 	if err != nil {
 		return err
 	}
-	defer z.Close()
-	top, err := fsys.NewFolder(into.OpenRoot(rootPath))
-	if err != nil {
-		return err
-	}
-	x := &extractor{opt: opt, src: src, tar: tar.NewReader(z), most: a.Bytes, buf: make([]byte, copyBytes),
-		at: []level{{Folder: top, path: rootPath}}}
 	defer x.close()
 	if err := x.members(); err != nil {
 		return err
 	}
-	switch n, err := io.ReadFull(z, x.buf[:1]); {
-	case n > 0:
-		return damaged("it goes on after its end")
-	case !errors.Is(err, io.EOF):
-		return x.readError(err)
-	case src.left != 0:
+	if x.src.left != 0 {
 		return damaged("it is smaller than it was")
 	}
-	if got := checksum(src.hash); got != a.Checksum {
+	if got := checksum(x.src.hash); got != a.Checksum {
 		return damaged("its checksum is %s", got)
 	}
+	for _, p := range opt.Paths {
+		if !x.found[p] {
+			return v1.Errorf(v1.PathNotFound, "Backup does not have the path: %s", shorten(v1.EscapePath(p)))
+		}
+	}
 	return x.leaveAll()
+}
+
+// newExtractor returns an extractor of the archive a into the folder into.
+func newExtractor(ctx context.Context, r io.Reader, a v1.SnapshotArchive, into *os.Root, opt ExtractOptions) (*extractor, error) {
+	src, z, err := openSource(ctx, r, a)
+	if err != nil {
+		return nil, err
+	}
+	top, err := fsys.NewFolder(into.OpenRoot(rootPath))
+	if err != nil {
+		z.Close()
+		return nil, err
+	}
+	return &extractor{opt: opt, src: src, z: z, tar: tar.NewReader(z), most: a.Bytes, buf: make([]byte, copyBytes), found: map[string]bool{},
+		at: []level{{Folder: top, path: rootPath}}}, nil
+}
+
+// openSource returns a reader of the tar of an archive, and the source that it reads.
+func openSource(ctx context.Context, r io.Reader, a v1.SnapshotArchive) (*source, *zstd.Decoder, error) {
+	src := &source{r: r, ctx: ctx.Err, left: a.Size, hash: sha256.New()}
+	z, err := zstd.NewReader(src, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	return src, z, err
 }
 
 // source reads the archive until the context ends, and no more than a number of bytes.
@@ -101,13 +117,17 @@ func (s *source) Read(p []byte) (n int, err error) {
 // extractor extracts one archive.
 type extractor struct {
 	opt   ExtractOptions
+	found map[string]bool // of opt.Paths
 	src   *source
+	z     *zstd.Decoder
 	tar   *tar.Reader
 	at    []level // the folders from the root of the tree to the current one
 	read  int64   // bytes of files
 	bytes int64   // on disk, so far
 	most  int64   // on disk, of the complete tree
 	buf   []byte
+
+	received *received // of Receive; nil: of Extract
 }
 
 // level is a folder that is not complete.
@@ -133,14 +153,15 @@ func (x *extractor) close() {
 	for _, l := range x.at {
 		l.Close()
 	}
+	x.z.Close()
 }
 
-// readError returns why the archive cannot be read: the error of its source, or that it is
+// readError returns why the archive cannot be read: the error of the source, or that it is
 // damaged.
-func (x *extractor) readError(err error) error {
+func (s *source) readError(err error) error {
 	switch {
-	case x.src.err != nil:
-		return x.src.err
+	case s.err != nil:
+		return s.err
 	case fsys.Is(err, io.EOF, io.ErrUnexpectedEOF):
 		return damaged("it is truncated")
 	}
@@ -152,21 +173,52 @@ func (x *extractor) members() error {
 	for first := true; ; first = false {
 		h, err := x.tar.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return x.end()
 		}
 		if err != nil {
-			return x.readError(err)
+			return x.src.readError(err)
 		}
-		if err := checkHeader(h); err != nil {
+		if is, err := x.receivedRecord(h); is || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		switch err := checkHeader(h); {
+		case err != nil:
 			return err
-		}
-		if first != (h.Name == rootPath) {
+		case first != (h.Name == rootPath):
 			return damaged("the root folder is not its first member")
+		case !x.selects(h):
+			continue
 		}
 		if err := x.member(h); err != nil {
 			return err
 		}
 	}
+}
+
+// end returns an error unless the archive ends behind its last member.
+func (x *extractor) end() error {
+	switch n, err := io.ReadFull(x.z, x.buf[:1]); {
+	case n > 0:
+		return damaged("it goes on after its end")
+	case !errors.Is(err, io.EOF):
+		return x.src.readError(err)
+	}
+	return nil
+}
+
+// selects reports whether a member is extracted.
+func (x *extractor) selects(h *tar.Header) bool {
+	if len(x.opt.Paths) == 0 {
+		return true
+	}
+	below := x.opt.Paths.of(h.Name)
+	for _, p := range below {
+		x.found[p] = true
+	}
+	return len(below) > 0 || h.Typeflag == tar.TypeDir && x.opt.Paths.Above(h.Name)
 }
 
 func (x *extractor) member(h *tar.Header) error {
@@ -188,7 +240,7 @@ func (x *extractor) member(h *tar.Header) error {
 	case h.Typeflag == tar.TypeSymlink:
 		return x.symlink(in, name, h)
 	case h.Typeflag == tar.TypeLink:
-		return x.hardLink(h)
+		return x.hardLink(in, name, h)
 	}
 	return x.file(in, name, h)
 }
@@ -230,6 +282,9 @@ func (x *extractor) folder(in *fsys.Folder, name string, h *tar.Header) error {
 		return damaged("its folders are nested deeper than %d", maxDepth)
 	}
 	sub, err := in.MakeFolder(name)
+	if x.received != nil && errors.Is(err, fs.ErrExist) {
+		sub, err = enterOrReplace(in, name)
+	}
 	if err != nil {
 		return duplicate(h, err)
 	}
@@ -277,18 +332,22 @@ func ignoreRefused(err error) error {
 }
 
 func (x *extractor) symlink(in *fsys.Folder, name string, h *tar.Header) error {
+	name, place := x.place(in, name)
 	if err := in.Symlink(h.Linkname, name); err != nil {
 		return duplicate(h, err)
 	}
 	if err := ignoreRefused(in.Lchown(name, h.Uid, h.Gid)); err != nil {
 		return err
 	}
-	return in.SetTime(name, h.ModTime)
+	return errors.Join(in.SetTime(name, h.ModTime), place())
 }
 
 // hardLink links to a file that was extracted before.
-func (x *extractor) hardLink(h *tar.Header) error {
+func (x *extractor) hardLink(in *fsys.Folder, name string, h *tar.Header) error {
 	tree := x.at[0]
+	if len(x.opt.Paths) > 0 && len(x.opt.Paths.of(h.Linkname)) == 0 {
+		return v1.Errorf(v1.InvalidRequest, "%s is a hard link of %s: restore that one with it", shorten(v1.EscapePath(h.Name)), shorten(v1.EscapePath(h.Linkname)))
+	}
 	info, err := tree.Lstat(h.Linkname)
 	if err == nil && !info.Mode().IsRegular() {
 		err = syscall.ENOENT
@@ -299,33 +358,51 @@ func (x *extractor) hardLink(h *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	return duplicate(h, tree.Link(h.Linkname, h.Name))
+	if x.received == nil {
+		return duplicate(h, tree.Link(h.Linkname, h.Name))
+	}
+	temp, place := x.place(in, name)
+	if err := tree.Link(h.Linkname, path.Join(path.Dir(h.Name), temp)); err != nil {
+		return err
+	}
+	return place()
 }
 
 // file creates a regular file.
 func (x *extractor) file(in *fsys.Folder, name string, h *tar.Header) error {
+	if off := h.PAXRecords[offsetRecord]; off != "" && x.received != nil {
+		return x.part(in, name, h, off)
+	}
+	name, place := x.place(in, name)
 	f, err := in.CreateNew(name)
 	if err != nil {
 		return duplicate(h, err)
 	}
 	defer f.Close()
-	if err := x.content(f, h.Size); err != nil {
+	if err := x.content(f, 0, h.Size); err != nil {
 		return err
 	}
 	if err := errors.Join(own(f, attributesOf(h)), f.Close()); err != nil {
 		return err
 	}
-	return in.Chtimes(name, time.Time{}, h.ModTime)
+	if err := in.Chtimes(name, h.AccessTime, h.ModTime); err != nil {
+		return err
+	}
+	return x.finish(place)
 }
 
-// content writes the content of the current member, except blocks of zeros.
-func (x *extractor) content(f *os.File, size int64) error {
+// content writes the content of the current member from an offset of a file that ends there, except blocks of zeros.
+func (x *extractor) content(f *os.File, off, size int64) error {
 	var disk onDisk
-	var end int64 // of what was written
-	for off := int64(0); off < size; {
+	end := off // of what was written
+	size += off
+	for off < size {
 		buf := x.buf[:min(int64(len(x.buf)), size-off)]
 		if _, err := io.ReadFull(x.tar, buf); err != nil {
-			return x.readError(err)
+			return x.src.readError(err)
+		}
+		if x.received != nil {
+			x.received.sum.Write(buf)
 		}
 		err := EachRun(buf, func(from, to int) error {
 			if err := x.count(disk.add(to - from)); err != nil {

@@ -82,6 +82,8 @@ var hostile = map[string][]member{
 	"hard link absent":  {rootMember, hardLinkMember("a", "b")},
 	"hard link to link": {rootMember, symlinkMember("b", "/etc/passwd"), hardLinkMember("a", "b")},
 	"through to file":   {rootMember, symlinkMember("b", "/etc"), hardLinkMember("a", "b/passwd")},
+	"link to nothing":   {rootMember, symlinkMember("a", "")},
+	"link to too much":  {rootMember, symlinkMember("a", strings.Repeat("a/", 2048))},
 	"device":            {rootMember, {tar.TypeChar, "a", ""}},
 	"FIFO":              {rootMember, {tar.TypeFifo, "a", ""}},
 	"deep":              append([]member{rootMember}, nested(257)...),

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -16,8 +17,11 @@ type rule struct {
 	base   bool // it has no other slash: it matches names in every folder
 }
 
-// parseRules parses patterns. As with git, one that is not valid selects nothing.
-func parseRules(patterns []string) (rules []rule) {
+// Rules are parsed patterns, as .gitignore has them.
+type Rules []rule
+
+// ParseRules parses patterns. As with git, one that is not valid selects nothing.
+func ParseRules(patterns []string) (rules Rules) {
 	for _, p := range patterns {
 		if r, ok := parseRule(p); ok {
 			rules = append(rules, r)
@@ -92,12 +96,12 @@ func trimSpaces(p string) string {
 	return trimmed
 }
 
-// match reports whether the entry at p is left out, and everything in it if it is a
-// folder.
-func match(rules []rule, p string, folder bool) bool {
+// Match reports whether the rules select the entry at p, of this mode, and everything in it
+// if it is a folder.
+func (rules Rules) Match(p string, mode fs.FileMode) bool {
 	for _, r := range slices.Backward(rules) {
 		name := p
-		if r.folder && !folder {
+		if r.folder && !mode.IsDir() {
 			continue
 		}
 		if r.base {

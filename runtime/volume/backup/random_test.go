@@ -90,13 +90,18 @@ func attributes(t *rapid.T, p string, i int) {
 	require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, p, times, unix.AT_SYMLINK_NOFOLLOW))
 }
 
+// fewer draws 30 trees in this test instead of 100, unless BERTH_LONG is set.
+func fewer(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks").Value; os.Getenv("BERTH_LONG") == "" && checks.String() == "100" {
+		require.NoError(t, checks.Set("30"))
+		t.Cleanup(func() { require.NoError(t, checks.Set("100")) })
+	}
+}
+
 // TestRandomTrees: a tree is the same after it was extracted by GNU tar, and after
 // Extract. 30 trees are drawn, with BERTH_LONG 100.
 func TestRandomTrees(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks").Value; os.Getenv("BERTH_LONG") == "" && checks.String() == "100" {
-		require.NoError(t, checks.Set("30"))
-		defer func() { require.NoError(t, checks.Set("100")) }()
-	}
+	fewer(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		defer os.RemoveAll(dir)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -22,6 +23,21 @@ const (
 )
 
 var zeros [block]byte
+
+// walk reads the tree below root in the order of its names. w.Within is called for the root folder too.
+func walk(root *os.Root, w fsys.Walker) error {
+	top, err := fsys.NewFolder(root.OpenRoot(rootPath))
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	info, err := top.File.Stat()
+	if err != nil {
+		return err
+	}
+	w.Depth = maxDepth + 1
+	return w.Within(fsys.Entry{In: top, Name: rootPath, Info: info}, func() error { return w.Walk(top, rootPath, 0) })
+}
 
 // EachRun calls do with the longest runs of buf, in whole blocks from its start, that have no
 // block of zeros. The last block may be shorter.
@@ -76,6 +92,8 @@ func checkHeader(h *tar.Header) error {
 		return damaged("a member has the name %q", shorten(h.Name))
 	case h.Typeflag == tar.TypeLink && !validPath(h.Linkname):
 		return damaged("the hard link %q leads to %q", shorten(h.Name), shorten(h.Linkname))
+	case h.Typeflag == tar.TypeSymlink && (h.Linkname == "" || len(h.Linkname) > maxPath):
+		return damaged("the symbolic link %q leads to %q", shorten(h.Name), shorten(h.Linkname))
 	case h.Typeflag == tar.TypeReg, h.Typeflag == tar.TypeDir, h.Typeflag == tar.TypeSymlink, h.Typeflag == tar.TypeLink:
 		return nil
 	}
@@ -115,7 +133,8 @@ func skipReason(err error) string {
 	switch {
 	case fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO, syscall.ESTALE, fsys.ErrNotRegular):
 		return v1.SkippedRemoved
-	case fsys.Is(err, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.EBUSY, syscall.EOPNOTSUPP, syscall.EOVERFLOW, syscall.EUCLEAN, syscall.EBADMSG):
+	case fsys.Is(err, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.EBUSY, syscall.EOPNOTSUPP, syscall.EOVERFLOW,
+		syscall.EUCLEAN, syscall.EBADMSG):
 		return v1.SkippedUnreadable
 	}
 	return ""

@@ -10,8 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -25,9 +23,12 @@ type Options struct {
 	Ignore    []string            // entries to leave out, as lines of a .gitignore; a question mark is one character, with git one byte
 	NameBytes int64               // bytes of memory for names
 	Bounds    Bounds              // beyond them, Write fails
-	Progress  func(bytes int64)   // called at each step with the bytes of files that were read so far; may be nil
+	Progress  Progress            // called at each step; may be nil
 	Written   func(n int64) error // called for each MiB of the archive, and at its end; may be nil
 }
+
+// Progress receives the bytes of files that were read so far, and the bytes of holes of the files that were met.
+type Progress func(bytes, holes int64)
 
 // Bounds end a backup of a tree that is too large, or grows ahead of it. 0 is no bound. One backup
 // keeps those of all other volumes waiting.
@@ -35,14 +36,13 @@ type Bounds struct {
 	Bytes    int64 // on disk, that the archive extracts to
 	Apparent int64 // the sizes of the files, holes included, and a block for each entry
 
+	Holes int64 // of the files: they take no space, and the time that as many bytes take
+
 	Matching time.Duration // of a core, in which Ignore compares names
 }
 
-const (
-	nameOverhead = 32      // the memory of a name of a folder that is read, besides its bytes
-	linkOverhead = 96      // the memory of a hard link besides its path, in bytes
-	reportBytes  = 1 << 20 // after how many bytes of the archive Written is called
-)
+// reportBytes is after how many bytes of the archive Written is called.
+const reportBytes = 1 << 20
 
 // Write writes the tree below root to w. Entries that it cannot keep, and files that
 // changed while it read them, are in the result's Skipped. It calls the functions of opt and
@@ -56,14 +56,23 @@ func Write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (result
 }
 
 func write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (v1.Snapshot, error) {
-	out := &output{w: w, written: opt.Written, hash: sha256.New()}
+	x := &writer{opt: opt, ignore: ParseRules(opt.Ignore), ctx: ctx.Err, buf: make([]byte, copyBytes), names: fsys.Names{Free: opt.NameBytes}}
+	x.result.Skipped, x.members = []v1.Skipped{}, x.member
+	err := x.archive(w, func() error {
+		return walk(root, fsys.Walker{Check: x.ctx, Visit: x.entry, Within: x.folder, Failed: x.failed, Order: &x.names})
+	})
+	return x.result, err
+}
+
+// archive writes the members that content adds to w, as tar.zst.
+func (x *writer) archive(w io.Writer, content func() error) error {
+	out := &output{w: w, written: x.opt.Written, hash: sha256.New()}
 	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return v1.Snapshot{}, err
+		return err
 	}
-	x := &writer{opt: opt, ignore: parseRules(opt.Ignore), ctx: ctx.Err, tar: tar.NewWriter(z), buf: make([]byte, copyBytes), links: map[fsys.Inode]string{}}
-	x.result.Skipped = []v1.Skipped{}
-	err = x.root(root)
+	x.tar = tar.NewWriter(z)
+	err = content()
 	for _, end := range []func() error{x.tar.Close, z.Close, out.report} {
 		if err == nil {
 			err = end()
@@ -73,7 +82,7 @@ func write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (v1.Sna
 		err = out.err
 	}
 	x.result.Size, x.result.Checksum = out.size, checksum(out.hash)
-	return x.result, err
+	return err
 }
 
 func checksum(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
@@ -114,113 +123,78 @@ type writer struct {
 	opt    Options
 	ctx    func() error // the error of the context
 	tar    *tar.Writer
-	ignore []rule
+	ignore Rules
 	result v1.Snapshot
 	buf    []byte
+	sum    hash.Hash // of the contents of files; nil: none is computed
 
-	read      int64                 // bytes of files
-	apparent  int64                 // as Bounds.Apparent counts
-	matching  time.Duration         // as Bounds.Matching counts
-	links     map[fsys.Inode]string // paths of files that have several links
-	nameBytes int64                 // memory of links, and of the names of the folders from the root to the current one
+	// members adds a regular file of this header, from its start. failed is io.EOF if it is shorter, or the error of a read.
+	members func(f *os.File, h *tar.Header) (failed, err error)
+
+	read     int64         // bytes of files
+	apparent int64         // as Bounds.Apparent counts
+	holes    int64         // as Bounds.Holes counts
+	matching time.Duration // as Bounds.Matching counts
+	names    fsys.Names    // of files that have several links, and of the folders from the root to the current one
 }
 
-func (x *writer) root(root *os.Root) error {
-	info, err := root.Stat(rootPath)
-	if err != nil {
-		return err
-	}
-	return x.folder(root, rootPath, info, 0)
-}
-
-// folder adds a folder and its entries.
-func (x *writer) folder(dir *os.Root, at string, info fs.FileInfo, depth int) error {
-	if err := x.add(newHeader(at, tar.TypeDir, info), block); err != nil {
-		return err
-	}
-	before := x.nameBytes
-	names, err := x.names(dir)
-	if err != nil {
-		return x.skipFailed(at, err)
-	}
-	size := x.nameBytes - before
-	for _, name := range names {
-		if err := x.entry(dir, name, path.Join(at, name), depth+1); err != nil {
-			return err
-		}
-	}
-	x.nameBytes -= size
-	return nil
-}
-
-// names returns the names of a folder in order, each one once: a folder that changes while
-// it is read may list a name twice.
-func (x *writer) names(dir *os.Root) (names []string, err error) {
-	f, err := dir.Open(rootPath)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for {
-		if err := x.ctx(); err != nil {
-			return nil, err
-		}
-		some, err := f.Readdirnames(fsys.NamesAtOnce)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range some {
-			x.nameBytes += nameOverhead + int64(len(name))
-		}
-		if x.nameBytes > x.opt.NameBytes {
-			return nil, v1.Errorf(v1.SizeLimit, "A folder has too many files for a backup")
-		}
-		names = append(names, some...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// entry adds one entry, and the entries of a folder.
-func (x *writer) entry(dir *os.Root, name, p string, depth int) error {
+// entry adds one entry, except a folder.
+func (x *writer) entry(e fsys.Entry) error {
 	if err := x.step(); err != nil {
 		return err
 	}
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return x.skipFailed(p, err)
-	}
-	ignored, err := x.ignored(p, info.IsDir())
+	p := e.Path()
+	ignored, err := x.ignored(p, e.Info.Mode())
 	switch {
-	case ignored || err != nil:
+	case err != nil:
 		return err
-	case len(p) > maxPath || info.IsDir() && depth > maxDepth:
+	case ignored:
+		return fs.SkipDir
+	case len(p) > maxPath:
 		x.skip(p, v1.SkippedUnreadable)
-		return nil
+		return fs.SkipDir
 	}
-	switch info.Mode().Type() {
-	case 0:
-		return x.file(dir, name, p, info)
+	switch e.Info.Mode().Type() {
 	case fs.ModeDir:
-		return x.subfolder(dir, name, p, info, depth)
+		return nil
+	case 0:
+		return x.file(e, p)
 	case fs.ModeSymlink:
-		return x.symlink(dir, name, p, info)
+		return x.symlink(e, p)
 	}
 	x.skip(p, v1.SkippedSpecial)
 	return nil
 }
 
+// folder adds a folder, which is open, and its entries.
+func (x *writer) folder(e fsys.Entry, entries func() error) error {
+	if err := x.add(newHeader(e.Path(), tar.TypeDir, e.Info), block); err != nil {
+		return err
+	}
+	return entries()
+}
+
+// failed skips an entry that was removed or replaced since its folder was read, and one that cannot be
+// read.
+func (x *writer) failed(p string, err error) error {
+	switch {
+	case errors.Is(err, fsys.ErrTooManyNames):
+		return v1.Errorf(v1.SizeLimit, "A folder has too many files for a backup")
+	case errors.Is(err, fsys.ErrTooDeep):
+		x.skip(p, v1.SkippedUnreadable)
+		return nil
+	}
+	return errors.Join(x.appear(block), x.skipFailed(p, err))
+}
+
 // ignored reports whether an entry is left out. Patterns with many asterisks may take milliseconds
 // for each long path.
-func (x *writer) ignored(p string, folder bool) (bool, error) {
+func (x *writer) ignored(p string, mode fs.FileMode) (bool, error) {
 	if len(x.ignore) == 0 {
 		return false, nil
 	}
 	began := threadTime()
-	ignored := match(x.ignore, p, folder)
+	ignored := x.ignore.Match(p, mode)
 	x.matching += threadTime() - began
 	if most := x.opt.Bounds.Matching; most > 0 && x.matching > most {
 		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", most)
@@ -228,14 +202,10 @@ func (x *writer) ignored(p string, folder bool) (bool, error) {
 	return ignored, nil
 }
 
-// step counts an entry, whatever becomes of it. It returns the error of the context, or that
-// of a bound.
+// step counts an entry, whatever becomes of it. It returns the error of a bound.
 func (x *writer) step() error {
 	if x.opt.Progress != nil { // also where files are empty
-		x.opt.Progress(x.read)
-	}
-	if err := x.ctx(); err != nil {
-		return err
+		x.opt.Progress(x.read, x.holes)
 	}
 	return x.appear(block)
 }
@@ -251,38 +221,30 @@ func (x *writer) appear(n int64) error {
 	return nil
 }
 
-func (x *writer) subfolder(dir *os.Root, name, p string, info fs.FileInfo, depth int) error {
-	sub, err := fsys.Enter(dir, name, info)
+func (x *writer) symlink(e fsys.Entry, p string) error {
+	target, err := e.In.Readlink(e.Name)
 	if err != nil {
 		return x.skipFailed(p, err)
 	}
-	defer sub.Close()
-	return x.folder(sub, p, info, depth)
-}
-
-func (x *writer) symlink(dir *os.Root, name, p string, info fs.FileInfo) error {
-	target, err := dir.Readlink(name)
-	if err != nil {
-		return x.skipFailed(p, err)
-	}
-	h := newHeader(p, tar.TypeSymlink, info)
+	h := newHeader(p, tar.TypeSymlink, e.Info)
 	h.Linkname = target
 	return x.add(h, block)
 }
 
 // file adds a regular file, or a hard link to one that was added before.
-func (x *writer) file(dir *os.Root, name, p string, info fs.FileInfo) error {
-	if to := x.links[fsys.InodeOf(info)]; to != "" {
-		h := newHeader(p, tar.TypeLink, info)
+func (x *writer) file(e fsys.Entry, p string) error {
+	if to := x.names.First(e.Info); to != "" {
+		h := newHeader(p, tar.TypeLink, e.Info)
 		h.Linkname = to
 		return x.add(h, 0)
 	}
-	f, err := fsys.OpenRegular(dir, name, os.O_RDONLY)
+	f, err := fsys.OpenRegular(e.In.Root, e.Name, os.O_RDONLY)
 	if err != nil {
 		return x.skipFailed(p, err)
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return x.skipFailed(p, err)
 	}
 	h := newHeader(p, tar.TypeReg, info)
@@ -290,11 +252,11 @@ func (x *writer) file(dir *os.Root, name, p string, info fs.FileInfo) error {
 	if err := errors.Join(x.appear(h.Size), x.ctx()); err != nil {
 		return err
 	}
-	x.link(info, p)
-	if err := x.add(h, block); err != nil {
+	if err := x.countHoles(f, info, p); err != nil {
 		return err
 	}
-	failed, err := x.content(f, h.Size)
+	x.names.Add(info, p) // without memory for it, its other links become files of their own
+	failed, err := x.members(f, h)
 	if err != nil {
 		return err
 	}
@@ -308,6 +270,28 @@ func (x *writer) file(dir *os.Root, name, p string, info fs.FileInfo) error {
 		x.skip(p, v1.SkippedChanged)
 	}
 	return nil
+}
+
+// member adds a regular file as one member.
+func (x *writer) member(f *os.File, h *tar.Header) (failed, err error) {
+	if err := x.add(h, block); err != nil {
+		return nil, err
+	}
+	return x.content(f, h.Size)
+}
+
+// countHoles adds the holes of a file to those that Bounds.Holes bounds.
+func (x *writer) countHoles(f *os.File, info fs.FileInfo, p string) error {
+	holes, err := fsys.Holes(f, info, x.ctx)
+	if err != nil {
+		return err
+	}
+	x.holes += holes
+	if most := x.opt.Bounds.Holes; most > 0 && x.holes > most {
+		return v1.Errorf(v1.SizeLimit, "The files have more than %d bytes of holes, too many for a backup: leave out the sparse file %s (ignore)", most, v1.EscapePath(p))
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return err
 }
 
 // content adds size bytes of a file. Zeros replace what the file does not have any more, or
@@ -326,6 +310,9 @@ func (x *writer) content(f *os.File, size int64) (failed, err error) {
 		clear(buf[n:])
 		err := EachRun(buf, func(from, to int) error { return x.count(disk.add(to - from)) })
 		if err == nil {
+			if x.sum != nil {
+				x.sum.Write(buf)
+			}
 			_, err = x.tar.Write(buf)
 		}
 		if err = errors.Join(err, x.ctx()); err != nil {
@@ -333,19 +320,10 @@ func (x *writer) content(f *os.File, size int64) (failed, err error) {
 		}
 		left -= int64(len(buf))
 		if x.read += int64(len(buf)); x.opt.Progress != nil {
-			x.opt.Progress(x.read)
+			x.opt.Progress(x.read, x.holes)
 		}
 	}
 	return failed, nil
-}
-
-// link records the path of a file that has several links. Beyond NameBytes its other
-// links become files of their own.
-func (x *writer) link(info fs.FileInfo, p string) {
-	if n := linkOverhead + int64(len(p)); fsys.Stat(info).Nlink > 1 && x.nameBytes+n <= x.opt.NameBytes {
-		x.links[fsys.InodeOf(info)] = p
-		x.nameBytes += n
-	}
 }
 
 // add writes a header, whose entry takes bytes on disk without its content.

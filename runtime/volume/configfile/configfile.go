@@ -24,28 +24,59 @@ var (
 	errEncoding = errors.New("the file has bytes that its encoding does not know: save it as UTF-8")
 	errDepth    = errors.New("the file is nested too deeply")
 	errPanic    = errors.New("berth failed to read this file: please report it with the file")
+	errNUL      = errors.New("the file has NUL bytes: it is no text, or it is UTF-16 without a byte order mark: save it as UTF-8")
 	errUnstable = errors.New("the values cannot be set so that they are read back: the keys conflict, or the file is unusual")
 )
 
-// format is one format. It returns content with the values of set, whose keys are
-// sorted. Content has no byte order mark; if it is empty the file is missing.
-type format func(content []byte, set []entry) ([]byte, error)
+// Change is what is set in a file.
+type Change struct {
+	Set   map[string]string // by key, before Edits
+	Edits []Edit            // in their order
+	Lines Lines             // of the format text
+}
+
+// Edit sets the values to which a key leads. A condition compares each value as text: it is equal to If, or
+// each match of the expression behind "regex:" in it is replaced by Value. A missing value meets none.
+type Edit struct {
+	Key, Value string
+	If         string // empty: none
+}
+
+// Lines is what becomes of a key of the format text with which no line begins.
+type Lines int
+
+// The values of Lines.
+const (
+	AppendLines Lines = iota // its value is added
+	OnlyReplace              // nothing
+)
+
+// format is one format. Content has no byte order mark; if it is empty the file is missing.
+type format struct {
+	// set returns content with the values of entries, which may have a key twice: the last one counts.
+	set func(content []byte, set []entry) ([]byte, error)
+	// find returns a finder in content; nil if keys have no conditions and lead to themselves.
+	find func(content []byte) (finder, error)
+}
 
 // entry is one value to set.
 type entry struct{ key, value string }
 
 // formats returns the formats by name.
-func formats() map[string]format {
-	return map[string]format{"properties": properties, "ini": ini, "yaml": yamlFile, "json": jsonFile, "xml": xmlFile, "text": text}
+func formats(lines Lines) map[string]format {
+	return map[string]format{
+		"properties": {properties, findProperties}, "ini": {ini, findINI}, "yaml": {yamlFile, findYAML}, "json": {jsonFile, findJSON},
+		"xml": {xmlFile, findXML}, "text": {set: lines.set},
+	}
 }
 
 // Formats returns the names of the formats, sorted.
-func Formats() []string { return slices.Sorted(maps.Keys(formats())) }
+func Formats() []string { return slices.Sorted(maps.Keys(formats(AppendLines))) }
 
-// Apply returns content with the values of set. It returns an error if the content
-// cannot be parsed, or a value cannot be set.
-func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
-	apply, known := formats()[name]
+// Apply returns content with a change made. It returns an error if the content cannot be parsed, or a
+// value cannot be set.
+func Apply(name string, content []byte, c Change) ([]byte, error) {
+	apply, known := formats(c.Lines)[name]
 	if !known {
 		return nil, errFormat
 	}
@@ -60,11 +91,14 @@ func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]entry, 0, len(set))
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		list = append(list, entry{key, set[key]})
+	if bytes.IndexByte(text, 0) >= 0 {
+		return nil, errNUL
 	}
-	if text, err = apply.to(text, list); err != nil {
+	edits := make([]Edit, 0, len(c.Set)+len(c.Edits))
+	for _, key := range slices.Sorted(maps.Keys(c.Set)) {
+		edits = append(edits, Edit{Key: key, Value: c.Set[key]})
+	}
+	if text, err = apply.to(text, append(edits, c.Edits...)); err != nil {
 		return nil, err
 	}
 	changed, err := convert(charset.NewEncoder(), charset.NewDecoder(), text)
@@ -103,19 +137,33 @@ func charsetOf(content []byte) encoding.Encoding {
 // to applies a format twice: the second time must change nothing, so each value reads back
 // as it was requested. It turns a panic into an error, so that a file that nobody thought of
 // does not keep its container from starting.
-func (apply format) to(content []byte, set []entry) (changed []byte, err error) {
+func (f format) to(content []byte, edits []Edit) (changed []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			changed, err = nil, fmt.Errorf("%w: %v", errPanic, p)
 		}
 	}()
-	if changed, err = apply(content, set); err != nil {
+	var set []entry
+	if f.find == nil {
+		for _, e := range edits {
+			set = append(set, entry{e.Key, e.Value})
+		}
+	} else if len(edits) > 0 {
+		find, err := f.find(content)
+		if err == nil {
+			set, err = resolve(edits, find)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if changed, err = f.set(content, set); err != nil {
 		return nil, err
 	}
 	if len(changed) > MaxSize {
 		return nil, errSize
 	}
-	if again, err := apply(changed, set); err != nil || !bytes.Equal(again, changed) {
+	if again, err := f.set(changed, set); err != nil || !bytes.Equal(again, changed) || bytes.IndexByte(changed, 0) >= 0 {
 		return nil, errUnstable
 	}
 	return changed, nil
@@ -215,5 +263,6 @@ func oneLine(e entry) error {
 // place names the position at, for errors.
 func place(content []byte, at int) string {
 	before := content[:max(0, min(at, len(content)))]
-	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])+1)
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1,
+		utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])+1)
 }

@@ -20,10 +20,9 @@ func TestGames(t *testing.T) {
 			object{"server-port": "25570", "motd": "Grüße", "level-seed": "-1", "resource-pack": "https://packs.example/a.zip?x=1", "view-distance": "8"},
 			[]string{"server-port=25565", "server-port=25570", `motd=A Minecraft Server \u00a7a\u2764`, `motd=Gr\u00FC\u00DFe`, "level-seed=", "level-seed=-1", "", "view-distance=8"}},
 		{"paper-global.yml", "yaml",
-			object{"proxies.velocity.enabled": "true", "proxies.velocity.secret": "it's", "block-updates.disable-mushroom-block-updates": "true", "more-updates.extra": "false",
+			object{"proxies.velocity.enabled": "true", "proxies.velocity.secret": "it's", "more-updates.extra": "false",
 				"messages.no-permission": "no", "unsupported-settings.limits.zombie": "7", "unsupported-settings.worlds.1": "world_end", "spam-limiter.new": "1"},
-			[]string{"    enabled: false", "    enabled: true", "    secret: ''", "    secret: 'it''s'", "  disable-mushroom-block-updates: false   # see above",
-				"  disable-mushroom-block-updates: true   # see above", "  tab-spam-limit: 500", "  tab-spam-limit: 500\n  new: 1", "  extra: true", "  extra: false",
+			[]string{"    enabled: false", "    enabled: true", "    secret: ''", "    secret: 'it''s'", "  tab-spam-limit: 500", "  tab-spam-limit: 500\n  new: 1", "  extra: true", "  extra: false",
 				`  no-permission: "&cI'm sorry, but you do not have permission."`, `  no-permission: "no"`,
 				"  worlds: [world, world_nether]", "  worlds: [world, world_end]", "  limits: {all: 10, zombie: 5}", "  limits: {all: 10, zombie: 7}"}},
 		{"GameUserSettings.ini", "ini",
@@ -53,7 +52,7 @@ func TestGames(t *testing.T) {
 			require.Equal(t, 1, strings.Count(want, c.lines[i]), "%s: %s", c.file, c.lines[i])
 			want = strings.Replace(want, c.lines[i], c.lines[i+1], 1)
 		}
-		after, err := Apply(c.format, before, c.set)
+		after, err := applySet(c.format, before, c.set)
 		require.NoError(t, err, c.file)
 		require.Equal(t, want, string(after), c.file)
 	}

@@ -30,7 +30,7 @@ func ini(content []byte, set []entry) ([]byte, error) {
 			return nil, err
 		}
 		section, name := splitINI(e.key)
-		k := iniKey{strings.ToLower(section), strings.ToLower(name)}
+		k := iniKeyOf(e.key)
 		if other, twice := keys[k]; twice && other.value != e.value {
 			return nil, fmt.Errorf("%s: is the same key as %s, and has another value", e.key, other.key)
 		} else if twice {
@@ -61,6 +61,24 @@ func ini(content []byte, set []entry) ([]byte, error) {
 	return replaceAll(content, append(append(edits, added...), atEnd(content, lines))) // a line behind the value that ends there
 }
 
+// iniKeyOf returns the place to which a key leads.
+func iniKeyOf(key string) iniKey {
+	section, name := splitINI(key)
+	return iniKey{strings.ToLower(section), strings.ToLower(name)}
+}
+
+func findINI(content []byte) (finder, error) {
+	f := readINI(content)
+	return finderOf(func(key string) (string, bool) {
+		at, exists := f.values[iniKeyOf(key)]
+		old := string(content[at.start:at.end])
+		if quotedINI(old) {
+			old = old[1 : len(old)-1]
+		}
+		return old, exists
+	}), nil
+}
+
 // splitINI splits a key at its last dot that is not written as "\.".
 func splitINI(key string) (section, name string) {
 	dot := strings.LastIndexByte(strings.ReplaceAll(key, `\.`, "  "), '.')
@@ -70,24 +88,52 @@ func splitINI(key string) (section, name string) {
 func readINI(content []byte) iniFile {
 	f := iniFile{values: map[iniKey]line{}, ends: map[string]int{}}
 	section, first := "", true
+	var open []iniKey // of the value that the next line may continue
+	indent := 0       // of its line
 	for _, l := range lines(content) {
 		text := content[l.start:l.end]
 		trimmed := bytes.TrimSpace(text)
-		switch name, value, has := bytes.Cut(text, []byte("=")); {
+		space := len(text) - len(bytes.TrimLeft(text, " \t"))
+		names, value, continues := cutINI(text)
+		switch {
 		case len(trimmed) == 0, trimmed[0] == ';', trimmed[0] == '#':
+			open = nil
 			continue
 		case trimmed[0] == '[' && bytes.IndexByte(trimmed, ']') > 0:
-			section = strings.ToLower(string(bytes.TrimSpace(trimmed[1:max(1, bytes.LastIndexByte(iniText(trimmed), ']'))])))
+			section, open = strings.ToLower(string(bytes.TrimSpace(trimmed[1:max(1, bytes.LastIndexByte(iniText(trimmed), ']'))]))), nil
 			first = f.ends[section] == 0
-		case has:
-			start := l.end - len(bytes.TrimLeft(value, " \t"))
-			f.values[iniKey{section, strings.ToLower(string(bytes.TrimSpace(name)))}] = line{start, start + len(iniText(content[start:l.end]))}
+		case len(open) > 0 && space > indent && continues:
+			for _, k := range open {
+				f.values[k] = line{f.values[k].start, l.start + len(bytes.TrimRight(text, " \t"))}
+			}
+		default:
+			open, indent = nil, space
+			for i, name := range names {
+				start := l.end - len(bytes.TrimLeft(value[i], " \t"))
+				k := iniKey{section, strings.ToLower(string(bytes.TrimSpace(name)))}
+				f.values[k] = line{start, start + len(iniText(content[start:l.end]))}
+				open = append(open, k)
+			}
 		}
 		if first {
 			f.ends[section] = l.end
 		}
 	}
 	return f
+}
+
+// cutINI returns the name and the value of a line: in front of and behind its first = or :. A line with
+// a : before a = has two, as games of Unreal have names with a colon. continues reports whether a line that is
+// indented belongs to the value before it: it has no =, and no : with a space behind it.
+func cutINI(text []byte) (names, values [][]byte, continues bool) {
+	equal, colon := bytes.IndexByte(text, '='), bytes.IndexByte(text, ':')
+	for _, at := range []int{colon, equal} {
+		if at >= 0 && (at == equal || equal < 0 || at < equal) {
+			names, values = append(names, text[:at]), append(values, text[at+1:])
+		}
+	}
+	spaced := colon >= 0 && (colon+1 == len(text) || text[colon+1] == ' ' || text[colon+1] == '\t')
+	return names, values, equal < 0 && !spaced
 }
 
 // iniText returns the value at the beginning of the rest of a line, without a comment
@@ -127,10 +173,11 @@ func setINI(content []byte, at line, value string) []edit {
 // quoteINI returns a value with quotes if the old one has them, or if it would be read
 // in another way without.
 func quoteINI(value, old string) string {
-	quoted := func(text string) bool { return len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' }
 	plain := string(iniText([]byte(value))) == value && strings.TrimSpace(value) == value
-	if !quoted(value) && !strings.Contains(value, `"`) && (quoted(old) || !plain) {
+	if !quotedINI(value) && !strings.Contains(value, `"`) && (quotedINI(old) || !plain) {
 		return `"` + value + `"`
 	}
 	return value
 }
+
+func quotedINI(text string) bool { return len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // jsonFile sets values in a JSON file. Of several members with one name the last one
@@ -17,19 +16,39 @@ func jsonFile(content []byte, set []entry) ([]byte, error) {
 	if err != nil || len(set) == 0 {
 		return content, err
 	}
-	if len(bytes.Trim(content, " \t\r\n")) == 0 {
-		content = []byte("{}\n")
-	}
-	if err := json.Unmarshal(content, new(json.RawMessage)); err != nil {
-		var wrong *json.SyntaxError
-		errors.As(err, &wrong)
-		return nil, fmt.Errorf("the file is not valid JSON: %s: %w", place(content, int(wrong.Offset)-1), err)
+	if content, err = checkJSON(content); err != nil {
+		return nil, err
 	}
 	j := jsonEditor{content: content}
 	if err := j.value(root, jsonPart{content, 0}); err != nil {
 		return nil, err
 	}
 	return replaceAll(content, j.edits)
+}
+
+// checkJSON returns content if it is valid, and an object in place of an empty file.
+func checkJSON(content []byte) ([]byte, error) {
+	if len(bytes.Trim(content, " \t\r\n")) == 0 {
+		return []byte("{}\n"), nil
+	}
+	err := json.Unmarshal(content, new(json.RawMessage))
+	var wrong *json.SyntaxError
+	if errors.As(err, &wrong) {
+		return nil, fmt.Errorf("the file is not valid JSON: %s: %w", place(content, int(wrong.Offset)-1), err)
+	}
+	return content, err
+}
+
+func findJSON(content []byte) (finder, error) {
+	content, err := checkJSON(content)
+	if err != nil {
+		return nil, err
+	}
+	var root any
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.UseNumber()
+	err = d.Decode(&root)
+	return treeFinder(root), err
 }
 
 // jsonEditor collects the edits of one valid file.
@@ -86,10 +105,14 @@ func (j *jsonEditor) members(t *tree, p jsonPart) error {
 	_, err := d.Token()
 	n, end, comma := 0, p.at+1, ""
 	for ; err == nil && d.More(); n++ {
-		space := p.text[end-p.at:] // before the member, and a comma
+		space := p.text[end-p.at:] // before the member, with a comma if it is not the first one
 		space = space[:len(space)-len(bytes.TrimLeft(space, ", \t\r\n"))]
-		if comma = ", "; len(space) <= maxIndent {
-			comma = "," + strings.TrimLeft(string(space), ",")
+		switch comma = ", "; {
+		case len(space) > maxIndent:
+		case n > 0:
+			comma = string(space)
+		default:
+			comma = "," + string(space)
 		}
 		name := strconv.Itoa(n)
 		if object {

@@ -18,7 +18,8 @@ const (
 
 var (
 	propertyBlank = regexp.MustCompile(`^(?:[ \t\f\r\n]|[#!][^\r\n]*)*`)
-	propertyEntry = regexp.MustCompile(`^((?:[^\\=: \t\f\r\n]|` + propertyEscape + `)*)(` + propertySpace + `[=:]?` + propertySpace + `)((?:[^\\\r\n]|` + propertyEscape + `)*)`)
+	propertyEntry = regexp.MustCompile(`^((?:[^\\=: \t\f\r\n]|` + propertyEscape + `)*)(` +
+		propertySpace + `[=:]?` + propertySpace + `)((?:[^\\\r\n]|` + propertyEscape + `)*)`)
 	propertyParts = regexp.MustCompile(`(?s)` + propertyEscape + `|[^\\]+|.`)
 	propertyOpen  = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*` + propertyJoin + `\z`)
 )
@@ -30,24 +31,41 @@ type property struct {
 	separator  string // before the value
 }
 
-// properties sets values as java.util.Properties reads them. Of several entries with one
-// key the last one counts.
-func properties(content []byte, set []entry) ([]byte, error) {
-	last := map[string]property{}
-	open := false // the last line is joined with the next one
+// readProperties returns the last entry of each key. open reports whether the last line is joined
+// with the next one.
+func readProperties(content []byte) (last map[string]property, open bool, err error) {
+	last = map[string]property{}
 	for at := len(propertyBlank.Find(content)); at < len(content); at += len(propertyBlank.Find(content[at:])) {
 		m := propertyEntry.FindSubmatchIndex(content[at:])
 		key, err := readProperty(content, at, at+m[3])
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		one := property{start: at + m[6], end: at + m[7], separator: string(content[at+m[4] : at+m[5]])}
 		if one.value, err = readProperty(content, one.start, one.end); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		last[key] = one
 		open = one.end == len(content) && propertyOpen.Match(content[at:])
 		at = one.end
+	}
+	return last, open, nil
+}
+
+func findProperties(content []byte) (finder, error) {
+	last, _, err := readProperties(content)
+	return finderOf(func(key string) (string, bool) {
+		one, exists := last[key]
+		return one.value, exists
+	}), err
+}
+
+// properties sets values as java.util.Properties reads them. Of several entries with one
+// key the last one counts.
+func properties(content []byte, set []entry) ([]byte, error) {
+	last, open, err := readProperties(content)
+	if err != nil {
+		return nil, err
 	}
 	var edits []edit
 	var added []string

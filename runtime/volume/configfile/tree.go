@@ -29,12 +29,8 @@ func newTree(set []entry) (*tree, error) {
 	root := &tree{byName: map[string]*tree{}}
 	for _, e := range set {
 		t := root
-		names := splitPath(e.key)
-		if len(names) > maxNames {
-			return nil, fmt.Errorf("%s: must have at most %d names", e.key, maxNames)
-		}
-		for _, name := range names {
-			t = t.child(name)
+		for _, s := range steps(e.key) {
+			t = t.child(s.name)
 		}
 		t.value = &e.value
 	}
@@ -99,15 +95,6 @@ func (t *tree) index(n int) (int, error) {
 		return 0, fmt.Errorf("%s: the list has %d elements", t.path, n)
 	}
 	return i, nil
-}
-
-// splitPath splits a path at the dots that are not written as "\.".
-func splitPath(path string) (names []string) {
-	const dot = "\x00" // no key has it
-	for name := range strings.SplitSeq(strings.ReplaceAll(path, `\.`, dot), ".") {
-		names = append(names, strings.ReplaceAll(name, dot, "."))
-	}
-	return names
 }
 
 // bare reports whether a value is written without quotes: it is a number, true, false or

@@ -51,7 +51,7 @@ func xmlFile(content []byte, set []entry) ([]byte, error) {
 		}
 		paths = append(paths, p)
 	}
-	if len(bytes.Trim(content, " \t\r\n")) == 0 {
+	if emptyXML(content) {
 		root := paths[0].steps[0].name
 		content = []byte("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<" + root + ">\n</" + root + ">\n")
 	}
@@ -72,6 +72,29 @@ func xmlFile(content []byte, set []entry) ([]byte, error) {
 	var out bytes.Buffer
 	file.write(&out)
 	return out.Bytes(), nil
+}
+
+func emptyXML(content []byte) bool { return len(bytes.Trim(content, " \t\r\n")) == 0 }
+
+func findXML(content []byte) (finder, error) {
+	file := &element{}
+	if !emptyXML(content) {
+		var err error
+		if file, err = parseXML(content); err != nil {
+			return nil, err
+		}
+	}
+	return func(key string) (list []found, err error) {
+		p, err := parseXMLPath(entry{key: key})
+		if err == nil {
+			err = p.all(file, 0, "", &list)
+		}
+		star := slices.ContainsFunc(p.steps, func(s xmlStep) bool { return s.name == "*" })
+		if err == nil && len(list) == 0 && !star {
+			list = []found{{key: key}}
+		}
+		return list, err
+	}, nil
 }
 
 // parseXML returns the whole file as an element without tags.

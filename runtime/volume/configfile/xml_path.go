@@ -26,7 +26,7 @@ type xmlStep struct {
 
 var (
 	xmlName      = `[\pL_][\pL\pN_.:-]*`
-	xmlStepForm  = regexp.MustCompile(`^/(` + xmlName + `)(?:\[([1-9][0-9]{0,6})\]|\[@(` + xmlName + `)=(?:'([^']*)'|"([^"]*)")\])?`)
+	xmlStepForm  = regexp.MustCompile(`^/(` + xmlName + `|\*)(?:\[([1-9][0-9]{0,6})\]|\[@(` + xmlName + `)=(?:'([^']*)'|"([^"]*)")\])?`)
 	xmlFinalAttr = regexp.MustCompile(`^/@(` + xmlName + `)$`)
 )
 
@@ -53,9 +53,23 @@ func parseXMLPath(e entry) (p xmlPath, err error) {
 	return p, nil
 }
 
+// named returns the children of an element that have the name of the step.
+func (s xmlStep) named(e *element) []*element {
+	if s.name != "*" {
+		return e.children[s.name]
+	}
+	var list []*element
+	for _, p := range e.parts {
+		if p.child != nil {
+			list = append(list, p.child)
+		}
+	}
+	return list
+}
+
 // among returns the children of an element that have the name and the index of the step.
 func (s xmlStep) among(e *element) []*element {
-	list := e.children[s.name]
+	list := s.named(e)
 	switch {
 	case s.index > len(list):
 		return nil
@@ -63,6 +77,42 @@ func (s xmlStep) among(e *element) []*element {
 		return list[s.index-1 : s.index]
 	}
 	return list
+}
+
+// fits reports whether an element has the attribute of the step.
+func (s xmlStep) fits(e *element) bool {
+	value, has := e.attr(s.attr)
+	return s.attr == "" || has && value == s.want
+}
+
+// all adds the elements to which the path leads from e to list, each with the path that leads to it alone.
+func (p xmlPath) all(e *element, depth int, path string, list *[]found) error {
+	if depth == len(p.steps) {
+		f := found{key: path, old: p.of(e), exists: true}
+		if p.attr != "" {
+			f.key += "/@" + p.attr
+			_, f.exists = e.attr(p.attr)
+		}
+		if *list = append(*list, f); len(*list) > maxFound {
+			return errFound
+		}
+		return nil
+	}
+	step, seen := p.steps[depth], map[string]int{} // how many of a name are before
+	for i, child := range step.named(e) {
+		seen[child.name]++
+		if step.index > 0 && i+1 != step.index || !step.fits(child) {
+			continue
+		}
+		at := path + "/" + child.name
+		if len(e.children[child.name]) > 1 {
+			at += fmt.Sprintf("[%d]", seen[child.name])
+		}
+		if err := p.all(child, depth+1, at, list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // find returns the element of the path below e. If there is none it returns the first element
@@ -74,7 +124,7 @@ func (p xmlPath) find(e *element, depth int) (found, best *element, steps int) {
 	best, steps = e, depth
 	step := p.steps[depth]
 	for _, child := range step.among(e) {
-		if value, has := child.attr(step.attr); step.attr != "" && (!has || value != step.want) {
+		if !step.fits(child) {
 			continue
 		}
 		found, child, deep := p.find(child, depth+1)

@@ -2,12 +2,14 @@ package configfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -29,7 +31,12 @@ func yamlFile(content []byte, set []entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := yamlEditor{content: content, lines: []int{0}}
+	y := yamlEditor{content: content, lines: []int{0}, aliased: map[string]bool{}}
+	eachNode(root, func(n *yaml.Node) {
+		if n.Kind == yaml.AliasNode {
+			y.aliased[n.Value] = true
+		}
+	})
 	for _, found := range yamlBreak.FindAllIndex(content, -1) {
 		y.lines = append(y.lines, found[1])
 	}
@@ -58,6 +65,108 @@ func yamlFile(content []byte, set []entry) ([]byte, error) {
 	return changed, nil
 }
 
+func findYAML(content []byte) (finder, error) {
+	root, err := parseYAML(content)
+	if err != nil {
+		return nil, err
+	}
+	if root == nil {
+		return treeFinder(map[string]any{}), nil
+	}
+	return treeFinder(valueOf(root)), nil
+}
+
+// valueOf returns a node as treeFinder takes it. Scalars are texts.
+func valueOf(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		values := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Kind == yaml.ScalarNode {
+				values[n.Content[i].Value] = valueOf(n.Content[i+1])
+			}
+		}
+		return values
+	case yaml.SequenceNode:
+		values := make([]any, 0, len(n.Content))
+		for _, c := range n.Content {
+			values = append(values, valueOf(c))
+		}
+		return values
+	case yaml.AliasNode:
+		if n.Alias != nil && n.Alias.Kind == yaml.ScalarNode {
+			return alias{n.Alias.Value}
+		}
+		return alias{struct{}{}}
+	}
+	if b, err := strconv.ParseBool(n.Value); err == nil && n.ShortTag() == "!!bool" {
+		return b
+	}
+	return n.Value
+}
+
+// eachNode calls do for a node, which may be nil, and all below it.
+func eachNode(n *yaml.Node, do func(*yaml.Node)) {
+	if n == nil {
+		return
+	}
+	do(n)
+	for _, c := range n.Content {
+		eachNode(c, do)
+	}
+}
+
+var (
+	yamlHead       = regexp.MustCompile(`(?:\A|(?:^|[\r\n])\.\.\.[ \t]*(?:#[^\r\n]*)?[\r\n])(?:[ \t]*(?:#[^\r\n]*)?[\r\n]+|%[^\r\n]*[\r\n]+)*`)
+	yamlDirective  = regexp.MustCompile(`(?m)^%[^ \t\r\n]*`)
+	yamlSurrogates = regexp.MustCompile(`(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
+)
+
+// surrogateShift is how far behind the surrogates the private characters are that stand for them.
+const surrogateShift = 0xE000 - 0xD800
+
+// accepted returns a text of the same length that the parser takes: it refuses YAML 1.2 and pairs of surrogates. It has
+// comments in place of directives other than TAG. Two private characters stand for each pair in a string; pairs
+// reports whether there are any.
+func accepted(content []byte) (text []byte, pairs bool) {
+	text = yamlHead.ReplaceAllFunc(content, func(head []byte) []byte {
+		return yamlDirective.ReplaceAllFunc(head, func(name []byte) []byte {
+			if string(name) == "%TAG" {
+				return name
+			}
+			return append([]byte("#"), name[1:]...)
+		})
+	})
+	text = yamlSurrogates.ReplaceAllFunc(text, func(pair []byte) []byte {
+		if len(pair) < len(`\ud83d\ude00`) {
+			return pair
+		}
+		pairs = true
+		high, _ := strconv.ParseUint(string(pair[2:6]), 16, 16) // the expression has matched digits
+		low, _ := strconv.ParseUint(string(pair[8:]), 16, 16)
+		return fmt.Appendf(nil, `\u%04x\u%04x`, high+surrogateShift, low+surrogateShift)
+	})
+	return text, pairs
+}
+
+// joinSurrogates replaces what accepted wrote in place of pairs of surrogates by their characters.
+func joinSurrogates(n *yaml.Node) {
+	if n.Style&yaml.DoubleQuotedStyle == 0 {
+		return
+	}
+	var out []rune
+	for _, r := range n.Value {
+		if last := len(out) - 1; last >= 0 {
+			if joined := utf16.DecodeRune(out[last]-surrogateShift, r-surrogateShift); joined != utf8.RuneError {
+				out[last] = joined
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	n.Value = string(out)
+}
+
 // parseYAML returns the root of the first document; nil if it has none. It refuses what is no
 // UTF-8, though the parser accepts UTF-16: its positions count characters, which are bytes
 // elsewhere.
@@ -72,7 +181,8 @@ func parseYAML(content []byte) (root *yaml.Node, err error) {
 	if nodes > maxNodes {
 		return nil, errNodes
 	}
-	d := yaml.NewDecoder(bytes.NewReader(content))
+	text, pairs := accepted(content)
+	d := yaml.NewDecoder(bytes.NewReader(text))
 	for first := true; ; first = false {
 		var doc yaml.Node
 		var wrong *yaml.LoadError
@@ -86,6 +196,9 @@ func parseYAML(content []byte) (root *yaml.Node, err error) {
 		}
 		if first && len(doc.Content) > 0 && !empty(doc.Content[0]) {
 			root = doc.Content[0]
+			if pairs {
+				eachNode(root, joinSurrogates)
+			}
 		}
 	}
 }
@@ -105,7 +218,8 @@ func sameBeside(a, b *yaml.Node, t *tree) bool {
 	if a == nil || b == nil || a.Kind != b.Kind {
 		return t != nil && (a == nil || a.Kind == yaml.ScalarNode) && b != nil
 	}
-	if a.Value != b.Value || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor || len(a.Content) > len(b.Content) || t == nil && len(a.Content) < len(b.Content) {
+	if a.Value != b.Value || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor || len(a.Content) > len(b.Content) ||
+		t == nil && len(a.Content) < len(b.Content) {
 		return false
 	}
 	last := lastKeys(a, t)
@@ -141,12 +255,22 @@ func lastKeys(n *yaml.Node, t *tree) map[*tree]int {
 // yamlEditor collects the edits of one file.
 type yamlEditor struct {
 	content []byte
-	lines   []int // where each line begins
+	lines   []int           // where each line begins
+	aliased map[string]bool // anchors that have aliases
 	edits   []edit
 }
 
-// edit sets the values of t in the node n.
+// edit sets the values of t in the node n. It refuses to change what has aliases, which would change too.
 func (y *yamlEditor) edit(n *yaml.Node, t *tree) error {
+	before := len(y.edits)
+	err := y.change(n, t)
+	if err == nil && len(y.edits) > before && n.Kind != yaml.AliasNode && y.aliased[n.Anchor] {
+		return fmt.Errorf("%s: has the anchor &%s, and its aliases would change too (line %d, column %d)", cmp.Or(t.path, "the file"), n.Anchor, n.Line, n.Column)
+	}
+	return err
+}
+
+func (y *yamlEditor) change(n *yaml.Node, t *tree) error {
 	at := fmt.Sprintf("line %d, column %d", n.Line, n.Column)
 	switch {
 	case t.value == nil && (n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode):
@@ -213,6 +337,9 @@ func (y *yamlEditor) add(n *yaml.Node, missing []*tree) error {
 		}
 		at = y.lineEnd(at)
 		eol = ending(y.content, at) + strings.Repeat(" ", indent)
+		if at == len(y.content) {
+			y.stripLast(n.Content[len(n.Content)-1])
+		}
 	}
 	for _, c := range missing {
 		text, err := c.inline()

@@ -3,6 +3,7 @@ package configfile
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -103,6 +104,23 @@ func (y *yamlEditor) plainEnd(n *yaml.Node, at int) (int, error) {
 		}
 	}
 	return len(y.content) - len(rest), nil
+}
+
+// stripLast changes the header of a literal or folded scalar with which the file ends: without a line end its text has
+// none, and it must not get one from a line that follows.
+func (y *yamlEditor) stripLast(n *yaml.Node) {
+	for n.Kind != yaml.ScalarNode && len(n.Content) > 0 {
+		n = n.Content[len(n.Content)-1]
+	}
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 || strings.HasSuffix(n.Value, "\n") {
+		return
+	}
+	at := y.start(n)
+	header := string(yamlHeader.Find(y.content[at:]))
+	changed := slices.ContainsFunc(y.edits, func(e edit) bool { return e.start <= at && at < e.end })
+	if text := strings.Trim(header, "+") + "-"; !changed && !strings.Contains(header, "-") {
+		y.edits = append(y.edits, edit{at, at + len(header), text})
+	}
 }
 
 // lineEnd returns the end of the line that has the position at.

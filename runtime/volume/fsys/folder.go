@@ -46,21 +46,21 @@ func (f *Folder) MakeFolder(name string) (*Folder, error) {
 	return f.OpenFolder(name)
 }
 
-// errReplacedFolder reports that a folder was replaced after it was examined.
-var errReplacedFolder = fmt.Errorf("%w: it was replaced", fs.ErrNotExist)
+// errReplaced reports that an entry was replaced after it was examined.
+var errReplaced = fmt.Errorf("%w: it was replaced", fs.ErrNotExist)
 
 // Enter opens the folder name of r, which info describes. A link in its place might lead to another one.
 func Enter(r *os.Root, name string, info fs.FileInfo) (*os.Root, error) {
 	sub, err := r.OpenRoot(name + "/.")
 	if err != nil {
 		if Escapes(err) || Is(err, syscall.ENOTDIR, syscall.ELOOP) {
-			return nil, errReplacedFolder
+			return nil, errReplaced
 		}
 		return nil, err
 	}
 	if found, err := sub.Stat("."); err != nil || !os.SameFile(info, found) {
 		sub.Close()
-		return nil, errors.Join(errReplacedFolder, err)
+		return nil, errors.Join(errReplaced, err)
 	}
 	return sub, nil
 }
@@ -111,6 +111,30 @@ var ErrNotRegular = errors.New("not a regular file")
 // Find returns a handle of the entry name of r, whatever it is, without opening it.
 func Find(r *os.Root, name string) (*os.File, error) {
 	return r.OpenFile(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+}
+
+// FindUnmounted is Find for an entry of f that info describes. It returns EXDEV if something is mounted
+// on it, and ENOENT if another entry is in its place now.
+func (f *Folder) FindUnmounted(name string, info fs.FileInfo) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_BENEATH}
+	fd, err := unix.Openat2(int(f.File.Fd()), name, &how)
+	if err != nil {
+		return nil, &os.PathError{Op: "openat2", Path: name, Err: err}
+	}
+	found := os.NewFile(uintptr(fd), name)
+	if now, err := found.Stat(); err != nil || !os.SameFile(info, now) {
+		found.Close()
+		return nil, errors.Join(errReplaced, err)
+	}
+	return found, nil
+}
+
+// Chown changes the owner of the file of a handle of Find: of a link itself.
+func Chown(f *os.File, uid, gid int) error {
+	if err := unix.Fchownat(int(f.Fd()), "", uid, gid, unix.AT_EMPTY_PATH); err != nil {
+		return &os.PathError{Op: "chown", Path: f.Name(), Err: err}
+	}
+	return nil
 }
 
 // Self returns a path that leads to the file of a handle, whatever has its name now.

@@ -38,8 +38,8 @@ async function failure(response) {
 // createAPI returns the calls of one daemon with one token. base is the address of the
 // API, with a slash at its end. Each call has `timeout` milliseconds.
 export function createAPI({ base, token = '', fetch = globalThis.fetch, timeout = 15_000 }) {
-  async function send(method, to, { body, raw, signal, limit = timeout } = {}) {
-    const headers = { Accept: vendorType };
+  async function send(method, to, { body, raw, headers: more, signal, limit = timeout } = {}) {
+    const headers = { Accept: vendorType, ...more };
     if (token) headers.Authorization = `Bearer ${token}`;
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     const deadline = limit ? AbortSignal.timeout(limit) : undefined;

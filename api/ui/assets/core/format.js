@@ -13,6 +13,11 @@ export function bytes(n) {
   return `${n.toFixed(digits)} ${units[at]}`;
 }
 
+const words = { env: 'environment', workdir: 'working directory' };
+
+// fieldWords returns fields of the API as people read them.
+export const fieldWords = (names) => names.map((name) => words[name] ?? name.replaceAll('_', ' ')).join(', ');
+
 // percent returns 12.5 % of a number of percent.
 export function percent(n) {
   if (n === null || n === undefined || !Number.isFinite(n)) return '–';

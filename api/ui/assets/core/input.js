@@ -49,3 +49,9 @@ export function addresses(pool) {
 
 // parseList returns the words of a text separated by commas or spaces.
 export const parseList = (text) => text.split(/[\s,]+/).filter(Boolean);
+
+// bothProtocols adds the protocols to the ports of a text that name none: games use both.
+export const bothProtocols = (text) =>
+  parseList(text)
+    .flatMap((one) => (one.includes('/') ? [one] : [`${one}/tcp`, `${one}/udp`]))
+    .join(' ');

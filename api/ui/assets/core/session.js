@@ -29,3 +29,13 @@ export function createSession(storage) {
 
 // isToken reports whether a text has the form of a token.
 export const isToken = (text) => /^berth_[0-9a-f]{32}$/.test(text);
+
+// shared returns {token, id} of the fragment of a link that shares a container, or null.
+// A fragment is not sent to any server.
+export function shared(hash) {
+  const [, token, id] = /^#\/link\/(berth_[0-9a-f]{32})\/([^/]+)$/.exec(hash) ?? [];
+  return token ? { token, id } : null;
+}
+
+// linkOf returns the link that opens a container with a token. base is the address of the page.
+export const linkOf = (base, token, id) => new URL(`#/link/${token}/${encodeURIComponent(id)}`, base).href;

@@ -1,6 +1,6 @@
 // Explains the state of a container in sentences: what happens, why, what comes next,
 // and what a person can do.
-import { duration, until } from './format.js';
+import { duration, fieldWords, until } from './format.js';
 
 const engineHelp =
   "See systemctl status docker and journalctl -u docker on the host. If Docker runs, check docker.host in berth's configuration.";
@@ -10,13 +10,15 @@ const remedies = {
   ImageNotFound:
     'Correct the name of the image with berth apply, or give the registry its credentials (docker.registries). Then reinstall.',
   ImageDenied: 'The registry refuses the credentials: correct docker.registries or registry_auth. Then reinstall.',
-  ImageInvalid: 'The image is damaged or for another architecture. Use another tag, then reinstall.',
+  ImageForOtherMachine: 'The image has no form for the architecture of this machine. Use another image or tag, then reinstall.',
+  ImageInvalid: 'The engine refuses the reference of the image. Correct it, then reinstall.',
   PullFailed: 'Check that this host reaches the registry: its name, DNS and firewall.',
   ExitCode: 'Read the output of the install script: above, or in the console. Correct the script, then reinstall.',
   TimedOut: 'The installation took longer than install_timeout. Raise it, or correct the script, then reinstall.',
   OutOfMemory: 'Raise limits.memory with berth apply, or make the program use less memory.',
   PortTaken: 'Another program or container of this host has the port. Stop it, or bind another port.',
   NoRoom: 'No machine has the memory or the processors that limits ask for. Make room, or lower the limits.',
+  HostFault: 'The host cannot start containers: its operator has to repair it. berth doctor on the host names the fault.',
   BadCommand: 'The startup command does not exist in the image or cannot be executed. Correct startup_command.',
   MountRefused: 'The directory of a mount is missing or is not allowed (docker.allowed_mounts).',
   VolumeMissing:
@@ -64,9 +66,9 @@ export function exitText(c) {
 // Conditions that are good news when they are False.
 const inverted = new Set(['DiskPressure', 'StartPatternNotMatched']);
 
-// isFault reports whether a condition is bad news.
+// isFault reports whether a condition is bad news. Pending never is.
 export function isFault(condition) {
-  if (condition.status === 'Unknown') return false;
+  if (condition.status === 'Unknown' || condition.type === 'Pending') return false;
   return condition.status === (inverted.has(condition.type) ? 'True' : 'False');
 }
 
@@ -92,6 +94,8 @@ export const isOverLimit = (message) => /\bover (its|the) limit\b/.test(message 
 
 function headline(c) {
   if (c.state === 'installing' && c.message?.startsWith('pull ')) return ['busy', 'Waiting for the image for {}'];
+  if (c.state === 'exit' && c.message?.startsWith('did not exit within'))
+    return ['warn', 'Killed {} ago: it did not exit in time'];
   if (c.state !== 'exit' || c.power !== 'running') return states[c.state] ?? ['idle', `${c.state} for {}`];
   const message = c.message ?? '';
   if (isOverLimit(message)) return ['bad', 'Stopped by berth {} ago'];
@@ -206,6 +210,14 @@ function remediesOf(c, faults, tone) {
   return [...help];
 }
 
+// deferredOf returns which fields wait for the next start, or nothing.
+function deferredOf(c) {
+  const pending = c.conditions?.find(({ type, status }) => type === 'Pending' && status === 'True');
+  if (!pending) return '';
+  const fields = fieldWords(pending.message.replace(/: changed at the next start$/, '').split(', '));
+  return `Waits for the next start: ${fields}. The server runs without these changes until then.`;
+}
+
 // observedAt returns the time (ms) at which the state of a container was observed last if
 // it is unknown now, or undefined. lastObserved is what the page knows of the whole node.
 function observedAt(c, lastObserved) {
@@ -221,7 +233,7 @@ function ago(time, now) {
   return seconds < 1 ? 'just now' : `${duration(seconds)} ago`;
 }
 
-// explain returns {tone, headline, details, next, remedies, unknown} of a container.
+// explain returns {tone, headline, details, next, deferred, remedies, unknown} of a container.
 // lastObserved is a time (ms) if states are not observed at present. The entry of
 // a list is enough; a container with its conditions gives more.
 export function explain(c, now, lastObserved = null) {
@@ -244,6 +256,7 @@ export function explain(c, now, lastObserved = null) {
     headline: text,
     details: detailsOf(c, faults),
     next: next(c, now, observed),
+    deferred: deferredOf(c),
     unknown: observed !== undefined,
     remedies: remediesOf(c, faults, tone),
   };

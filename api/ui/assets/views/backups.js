@@ -3,6 +3,7 @@ import { link, path } from '../core/api.js';
 import { bytes, clock, percent } from '../core/format.js';
 import { visible } from '../core/text.js';
 import { usePage, useAction, useNow, useRead } from './context.js';
+import { Policy } from './policy.js';
 import { Prompt } from './prompt.js';
 
 // read returns the backups of a volume, or null if this berth makes none.
@@ -115,7 +116,7 @@ export function Backups({ container }) {
   if (data === undefined) return html`<p class="empty" role="status">Reading…</p>`;
   if (data === null) return html`<p class="empty">This berth makes no backups.</p>`;
   return html`<div class="backups">
-    <div class="tools"><span class="space"></span>
+    <div class="tools"><${Policy} volume=${volume} /><span class="space"></span>
       ${rights.has('files') && html`<button class="primary" disabled=${busy} onClick=${() => setPrompt({ title: 'New backup', label: 'Name', value: 'before a change', action: 'Make a backup', done: act.make })}>New backup</button>`}
     </div>
     ${

@@ -1,21 +1,16 @@
-import { html } from './html.js';
-import { all, path } from '../core/api.js';
-import { check, errorsOf, FieldError } from '../core/form.js';
+import { html, useState } from './html.js';
+import { all } from '../core/api.js';
+import { make, names } from '../core/create.js';
+import { check } from '../core/form.js';
 import { port } from '../core/format.js';
 import { addresses, parseCores, parsePorts, parseSize, reach } from '../core/input.js';
 import { usePage, useRead } from './context.js';
 import { Dialog } from './dialogs.js';
+import { FromEgg } from './egg.js';
 import { Field, Rest, useForm } from './form.js';
 
 const empty = {
   id: '', image: '', command: '', pattern: '', install: '', address: '0.0.0.0', ports: '', memory: '', cpu: '', disk: '',
-}; // prettier-ignore
-
-// names are the fields by the names of the API, and by its codes.
-const names = {
-  internal_id: 'id', name: 'id', image: 'image', startup_command: 'command', start_pattern: 'pattern', install_script: 'install',
-  ports: 'ports', ip: 'ports', port: 'ports', port_bound: 'ports', port_not_in_pool: 'ports', container_exists: 'id', container_deleting: 'id',
-  'limits.memory': 'memory', 'limits.cpu': 'cpu', 'limits.disk': 'disk', size_limit: 'disk',
 }; // prettier-ignore
 
 function required(text, what) {
@@ -23,63 +18,26 @@ function required(text, what) {
   return text.trim();
 }
 
+// newName returns the name of a new container, or throws what is wrong with it.
+function newName(text, taken) {
+  const id = required(text, 'a name');
+  if (!/^[a-z0-9][a-z0-9_.-]{0,62}$/i.test(id)) {
+    throw new Error('use at most 63 letters, digits, dots, dashes and underscores, and begin with a letter or digit');
+  }
+  if (taken(id)) throw new Error('there is a container with this name');
+  return id;
+}
+
 // read returns the values of the form, or throws what is wrong with each of them.
 function read(values, taken) {
   return check({
-    id() {
-      const id = required(values.id, 'a name');
-      if (!/^[a-z0-9][a-z0-9_.-]{0,62}$/i.test(id)) {
-        throw new Error('use at most 63 letters, digits, dots, dashes and underscores, and begin with a letter or digit');
-      }
-      if (taken(id)) throw new Error('there is a container with this name');
-      return id;
-    },
+    id: () => newName(values.id, taken),
     image: () => required(values.image, 'an image'),
     ports: () => parsePorts(values.ports, values.address),
     memory: () => parseSize(values.memory),
     cpu: () => parseCores(values.cpu),
     disk: () => parseSize(values.disk),
   });
-}
-
-// create adds the ports that the pool lacks, makes a volume and a container on it, and
-// starts it. If the daemon refuses one of them, those before it are removed again.
-async function create(api, values, { id, image, ports, memory, cpu, disk }) {
-  const made = [];
-  try {
-    for (const one of ports) {
-      if (await added(api, one)) made.push(`network/ports/${path(one.ip)}/${one.port}?protocol=${one.protocol}`);
-    }
-    const volume = await api.post('volumes', disk ? { name: id, size_limit: disk } : { name: id });
-    made.push(`volumes/${path(volume.volume_id)}`);
-    await api.put(`containers/${path(id)}`, {
-      image,
-      volume_id: volume.volume_id,
-      startup_command: values.command,
-      start_pattern: values.pattern,
-      install_script: values.install,
-      ports,
-      limits: { memory, cpu, disk },
-      power: 'running',
-    });
-  } catch (error) {
-    const refused = error instanceof FieldError || (error.status >= 400 && error.status < 500);
-    for (const one of refused ? made.reverse() : []) await api.remove(one).catch(() => {});
-    throw error;
-  }
-}
-
-// added adds a port to the pool. It returns whether the pool lacked it.
-async function added(api, one) {
-  try {
-    await api.post('network/ports', one);
-    return true;
-  } catch (error) {
-    if (error.code === 'port_exists') return false;
-    const { fields, rest } = errorsOf(error, names);
-    if (fields.ports) throw new FieldError('ports', `${port(one)}: ${fields.ports} ${rest}`.trim());
-    throw error;
-  }
 }
 
 // listens returns the lines that name where a container will listen, or null.
@@ -119,6 +77,14 @@ function Network({ form }) {
 // Create asks for the few things that a container needs. Everything else is for
 // berth apply.
 export function Create({ close }) {
+  const [fromEgg, setFromEgg] = useState(false);
+  return fromEgg
+    ? html`<${FromEgg} close=${close} newName=${newName} network=${Network} />`
+    : html`<${Plain} close=${close} egg=${() => setFromEgg(true)} />`;
+}
+
+// Plain is the form without an egg.
+function Plain({ close, egg }) {
   const { api, list, go, say } = usePage();
   const form = useForm(empty, names);
   const { bind, values, busy } = form;
@@ -129,7 +95,15 @@ export function Create({ close }) {
     const done = await form.send(() => {
       const checked = read(values, (name) => list.some((c) => c.internal_id === name));
       id = checked.id;
-      return create(api, values, checked);
+      const { image, ports, memory, cpu, disk } = checked;
+      return make(api, id, disk, {
+        image,
+        startup_command: values.command,
+        start_pattern: values.pattern,
+        install_script: values.install,
+        ports,
+        limits: { memory, cpu, disk },
+      });
     });
     if (!done) return;
     say(`${id} is created`);
@@ -139,6 +113,7 @@ export function Create({ close }) {
 
   return html`<${Dialog} title="New container" close=${close} wide>
     <form onSubmit=${submit} class="form" ref=${form.form} noValidate>
+      <p class="from"><button type="button" onClick=${egg}>From an egg…</button> <span class="quiet">the game definition of another panel, or:</span></p>
       <${Field} label="Name" autofocus ...${bind('id')} help="Letters, digits, dot, dash, underscore" />
       <${Field} label="Image" placeholder="games/survival:1.20" ...${bind('image')} />
       <${Field} label="Startup command" placeholder="that of the image" ...${bind('command')} />

@@ -15,6 +15,10 @@ import { Transitions, transitions } from './transitions.js';
 import { Plots } from './plots.js';
 import { Files } from './files.js';
 import { Backups } from './backups.js';
+import { Schedules } from './schedules.js';
+import { Transfers } from './transfers.js';
+import { Settings } from './settings.js';
+import { Share } from './share.js';
 
 const tabs = [
   { name: 'why', title: 'Why', pane: Overview },
@@ -23,6 +27,9 @@ const tabs = [
   { name: 'transitions', title: 'Transitions', pane: Transitions },
   { name: 'files', title: 'Files', pane: Files },
   { name: 'backups', title: 'Backups', pane: Backups },
+  { name: 'schedules', title: 'Schedules', pane: Schedules },
+  { name: 'transfers', title: 'Transfers', pane: Transfers },
+  { name: 'settings', title: 'Settings', pane: Settings },
 ];
 
 const tail = 500; // lines of before
@@ -44,9 +51,14 @@ function useLive(id, onChange) {
   const [state, setState] = useState({ online: false, reason: '' });
   useEffect(() => {
     const { scrollback, series, listeners } = live;
+    let asked = false; // for the transitions of before: from this message on, the socket has those that follow
     const handlers = {
-      logs: (m) => scrollback.load(m.data, m.times ?? [], (m.times?.length ?? 0) < tail && m.data.length < 1_000_000),
-      console: (m) => scrollback.append(m.data, m.time),
+      logs(m) {
+        scrollback.load(m.data, m.times ?? [], (m.times?.length ?? 0) < tail && m.data.length < 1_000_000);
+        if (!asked) transitions(api, id, marked).then(mark, () => {}); // the lines are complete without marks
+        asked = true;
+      },
+      console: (m) => scrollback.append(m.data, m.times ?? m.time),
       stats: (m) => series.add(m),
       gap: onChange,
       event(m) {
@@ -63,7 +75,6 @@ function useLive(id, onChange) {
       scrollback.divide(list);
       for (const listener of listeners) listener('event');
     };
-    transitions(api, id, marked).then(mark, () => {}); // the lines are complete without marks
     live.socket = openSocket({
       api,
       tail,
@@ -102,7 +113,7 @@ async function copy(text, message, { say, fail }) {
 // copySpec copies the command that applies a container.
 async function copySpec(id, { api, say, fail }) {
   try {
-    const spec = await api.get(`containers/${path(id)}`, { view: 'spec' });
+    const spec = await api.get(`containers/${path(id)}/spec`);
     const without = omissions(spec).map(({ what }) => what);
     await copy(command(spec), `Copied. Not included: ${without.join('; ')}.`, { say, fail });
   } catch (error) {
@@ -130,7 +141,8 @@ function Tabs({ id, current }) {
 
 // Drawer is everything about one container.
 export function Drawer({ id, tab }) {
-  const { api, go, say, fail, refresh, list } = usePage();
+  const { api, rights, go, say, fail, refresh, list } = usePage();
+  const [sharing, setSharing] = useState(false);
   const now = useNow();
   const element = useRef(null);
   const summary = list.find((c) => c.internal_id === id);
@@ -161,6 +173,8 @@ export function Drawer({ id, tab }) {
       ${container && !missing && html`<${State} container=${container} now=${now} />`}
       <span class="space"></span>
       ${read.data && html`<button onClick=${() => copySpec(id, { api, say, fail })}>Copy as <code>berth apply</code></button>`}
+      ${read.data && rights.has('admin') && html`<button onClick=${() => setSharing(true)}>Share…</button>`}
+      ${sharing && html`<${Share} id=${id} close=${() => setSharing(false)} />`}
       <button class="icon" aria-label="Close" onClick=${close}>✕</button>
       ${container && html`<p class="quiet image">${visible(container.image)}</p>`}
     </header>

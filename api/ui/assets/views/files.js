@@ -37,8 +37,8 @@ function useVolume(volume, reload) {
     reload();
     return done;
   };
-  const send = async (to, body) => {
-    await api.post(`${base}/${to}`, body);
+  const send = async (to, body, options) => {
+    await api.post(`${base}/${to}`, body, options);
     reload();
   };
   return {
@@ -52,7 +52,10 @@ function useVolume(volume, reload) {
       }
     },
     makeFolder: (at) => send('folders', { path: at }),
-    makeFile: (at) => send('files', { path: at, content: '' }),
+    makeFile: (at) =>
+      send('files', { path: at, content: '' }, { headers: { 'If-None-Match': '*' } }).catch((error) => {
+        throw error.status === 412 ? new Error('there is an entry with this name') : error;
+      }),
     rename: (source, destination) => send('rename', { source, destination }),
     archive: (folder, name) =>
       change(() =>
@@ -112,7 +115,6 @@ export function Browser({ volume }) {
     return list;
   };
   async function newFile(name) {
-    if (read.data?.files.some((entry) => entry.name === name)) throw new Error('there is an entry with this name');
     await files.makeFile(join(at, name));
     setEdited(join(at, name));
   }
@@ -150,7 +152,7 @@ export function Browser({ volume }) {
         ${read.data.files.map((entry) => {
           const to = join(at, entry.name);
           return html`<${Entry} key=${entry.name} entry=${entry} now=${now} actions=${actionsOf(entry)}
-            open=${() => (entry.type === 'directory' ? setAt(to) : setEdited(to))} />`;
+            open=${() => ((entry.target_type ?? entry.type) === 'directory' ? setAt(to) : setEdited(to))} />`;
         })}
       </tbody>
     </table></div>`

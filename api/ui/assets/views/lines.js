@@ -64,10 +64,12 @@ export function createLines(element, scrollback, onFollow) {
   let closed = false;
   let revision = 0; // of scrollback when all lines were drawn
   let own = 0; // the scroll position that this module has set
+  let height = 0; // of element at that time
 
   const toEnd = () => {
     element.scrollTop = element.scrollHeight;
     own = element.scrollTop;
+    height = element.clientHeight;
   };
   const missing = () => Math.max(0, (scrollback.lines.at(-1)?.number ?? 0) - last);
 
@@ -81,8 +83,7 @@ export function createLines(element, scrollback, onFollow) {
     if (scrollback.revision !== revision) return redraw();
     const all = scrollback.lines;
     const fresh = unseen(all, last);
-    const lastNode = element.lastChild;
-    if (lastNode && Number(lastNode.dataset.number) === last) lastNode.remove();
+    if (Number(element.lastChild?.dataset.number) === last) element.lastChild.remove();
     // Output that is faster than the screen: the lines between are not drawn.
     const shown = fresh.length > chunk * 2 ? fresh.slice(-chunk) : fresh;
     if (shown.length < fresh.length) element.replaceChildren();
@@ -112,6 +113,7 @@ export function createLines(element, scrollback, onFollow) {
 
   const onScroll = () => {
     if (Math.abs(element.scrollTop - own) < 2) return;
+    if (following && element.clientHeight !== height) return toEnd(); // the page has moved, not the user
     const end = element.scrollHeight - element.clientHeight - element.scrollTop < 4;
     if (following && !end && element.scrollTop < own) following = false;
     else if (!following && end && missing() === 0) following = true;

@@ -48,6 +48,7 @@ function Why({ container, live, now }) {
     ${why.details.map((text) => html`<p class="detail">${visibleLines(text)}</p>`)}
     ${last.length > 0 && html`<${Last} lines=${last} />`}
     ${why.next && html`<p>${why.next}</p>`}
+    ${why.deferred && html`<p class="deferred">${visible(why.deferred)}</p>`}
     ${why.remedies.map((text) => html`<p class="remedy"><b>What to do:</b> ${text}</p>`)}
   </section>`;
 }
@@ -91,6 +92,7 @@ function facts(c) {
     ['Start pattern', c.start_pattern || 'none: runs at once'],
     ['Restart policy', c.restart_policy?.mode],
     ['Container id', c.container_id?.slice(0, 12)],
+    ...(c.machine ? [['Machine', c.machine]] : []),
     ['Labels', Object.entries(c.labels ?? {}).map(([name, value]) => `${name}=${value}`).join(', ')],
     ['Environment', Object.keys(c.env ?? {}).join(', ')],
   ].filter(([, value]) => value); // prettier-ignore

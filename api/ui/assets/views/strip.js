@@ -1,4 +1,5 @@
 import { html, useMemo } from './html.js';
+import { fullest, missing } from '../core/disks.js';
 import { bytes, duration, percent } from '../core/format.js';
 import { counts } from '../core/table.js';
 import { visible } from '../core/text.js';
@@ -41,7 +42,7 @@ function usage(list) {
 }
 
 function Meters({ node: n, sum }) {
-  const disk = n?.disk?.volumes;
+  const disk = n?.disk && fullest(n.disk);
   const known = disk && disk.total > 0;
   const used = known ? disk.total - disk.free : sum.disk;
   return html`<div class="meters">
@@ -51,13 +52,9 @@ function Meters({ node: n, sum }) {
       text=${n ? `${bytes(sum.memory)} of ${bytes(n.memory)}` : bytes(sum.memory)}
       title=${n ? `${bytes(n.allocated?.memory)} allocated by limits` : 'What the containers use now'} />
     <${Meter} name="Disk" part=${known ? used / disk.total : NaN}
-      text=${known ? `${bytes(used)} of ${bytes(disk.total)}` : disk ? '–' : bytes(used)} title="The disk of the volumes" />
+      text=${known ? `${bytes(used)} of ${bytes(disk.total)}` : disk ? '–' : bytes(used)} title=${visible(disk?.title ?? 'The disk of the volumes')} />
   </div>`;
 }
-
-// missing returns a reason if the directory of all volumes cannot be read: berth measures
-// no disk there.
-const missing = (n) => (n?.disk?.data.total > 0 && n.disk.volumes.total === 0 ? ['volumes: missing'] : []);
 
 function Ready({ state, online, reasons }) {
   if (!online) return html`<span class="pill bad"><i></i>No connection</span>`;
@@ -75,7 +72,7 @@ export function Strip({ logout, ready, read }) {
   const sum = useMemo(() => usage(list), [list]);
   const states = useMemo(() => Object.entries(counts(list)), [list]);
   const n = about.data;
-  const reasons = [...(ready?.reasons ?? []), ...missing(n)];
+  const reasons = [...(ready?.reasons ?? []), ...missing(n?.disk)];
   return html`<header class="strip">
     <div class="who">
       <h1><span class="logo" aria-hidden="true">b</span> ${visible(n?.node ?? 'berth')}</h1>

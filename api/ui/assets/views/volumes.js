@@ -52,12 +52,13 @@ export function Volumes({ place }) {
     { title: 'Volume', cell: (v) => html`<button class="link" onClick=${() => go({ view: 'volumes', id: v.volume_id })}>${visible(title(v))}</button> <small class="quiet">${v.name ? v.volume_id.slice(0, 8) : ''}</small> ${v.ready ? '' : html`<span class="pill bad"><i></i>Directory missing</span>`}` },
     { title: 'Used by', cell: (v) => v.used_by.map((id) => html`<a key=${id} href=${format({ view: 'containers', id })}>${visible(id)}</a> `) },
     { title: 'Size', cell: (v) => html`<${Usage} v=${v} />` },
+    data?.some((v) => v.storage) && { title: 'Storage', cell: (v) => visible(v.storage) },
     data?.some((v) => Object.keys(v.labels).length) && { title: 'Labels', cell: (v) => visible(Object.entries(v.labels).map(([name, value]) => `${name}=${value}`).join(', ')), kind: 'long' },
     { title: 'Created', cell: (v) => clock(v.created_at * 1000, now), kind: 'nowrap' },
     { title: '', kind: 'actions', cell: (v) => rights.has('admin') && html`<button class="small danger" disabled=${v.used_by.length > 0} title=${v.used_by.length ? 'A container uses it' : ''} aria-label=${`Delete ${visible(title(v))}`} onClick=${() => remove(v)}>Delete</button>` },
   ].filter(Boolean); // prettier-ignore
   return html`<${List} name="volumes" items=${data} error=${error} columns=${columns} keyOf=${(v) => v.volume_id} empty="There are no volumes yet."
-      text=${(v) => `${v.name} ${v.volume_id} ${v.used_by.join(' ')} ${Object.entries(v.labels).flat().join(' ')}`}
+      text=${(v) => `${v.name} ${v.volume_id} ${v.storage} ${v.used_by.join(' ')} ${Object.entries(v.labels).flat().join(' ')}`}
       tools=${rights.node('admin') && html`<button class="primary" onClick=${() => setPrompt({ title: 'New volume', label: 'Size limit', value: '10 GiB', action: 'Create', done: create })}>New volume</button>`} />
     ${prompt && html`<${Prompt} prompt=${prompt} close=${() => setPrompt(null)} />`}`;
 }

@@ -1,0 +1,191 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/cmd/berth-wings/config"
+	"berth/cmd/berth-wings/panel"
+)
+
+// The bounds of what the panel has not taken yet. Beyond them the oldest entries are lost, of the server that has most.
+const (
+	maxLines   = 20_000
+	maxCommand = 1024 // bytes of a command in an entry
+	maxFiles   = 100  // of an entry
+	maxBack    = 16   // entries that another one may be added to
+)
+
+// activity keeps what customers did until the panel has taken it, on disk: each entry is a line of a
+// file, so that the end of the bridge loses none.
+type activity struct {
+	path string
+
+	mu    sync.Mutex
+	list  []panel.Activity
+	lines int // of the file
+	sent  int // entries of list that are on their way to the panel, or were
+}
+
+// openActivity reads the entries that a bridge before this one has left.
+func openActivity(path string) (*activity, error) {
+	a := &activity{path: path}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+		var e panel.Activity
+		if json.Unmarshal(s.Bytes(), &e) == nil { // the last line may be cut off
+			a.gather(e)
+		}
+	}
+	return a, a.rewrite()
+}
+
+// gather adds an entry to the list, or its files to an earlier entry: the changes of files by one user in a
+// minute are one entry.
+func (a *activity) gather(e panel.Activity) {
+	files, _ := e.Metadata["files"].([]any)
+	for i := len(a.list) - 1; files != nil && i >= max(a.sent, len(a.list)-maxBack); i-- {
+		old := a.list[i]
+		all, _ := old.Metadata["files"].([]any)
+		if old.User != nil && e.User != nil && *old.User == *e.User && old.Server == e.Server && old.Event == e.Event && old.IP == e.IP &&
+			old.Timestamp.Truncate(time.Minute).Equal(e.Timestamp.Truncate(time.Minute)) && all != nil && len(all)+len(files) <= maxFiles {
+			old.Metadata["files"] = append(all, files...)
+			return
+		}
+	}
+	a.list = append(a.list, e)
+}
+
+// add appends an entry.
+func (a *activity) add(e panel.Activity) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gather(e)
+	if a.lines++; a.lines > maxLines {
+		a.trim()
+		return a.rewrite()
+	}
+	f, err := os.OpenFile(a.path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
+	}
+	return errors.Join(err, f.Close())
+}
+
+// trim removes the older half of the entries of the server that has most: no customer removes those of others. Entries on their
+// way to the panel stay.
+func (a *activity) trim() {
+	waiting, lines, most := a.list[a.sent:], map[string]int{}, ""
+	for _, e := range waiting {
+		if lines[e.Server] += linesOf(e); lines[e.Server] > lines[most] {
+			most = e.Server
+		}
+	}
+	left := (lines[most] + 1) / 2
+	kept := slices.DeleteFunc(slices.Clone(waiting), func(e panel.Activity) bool {
+		removes := e.Server == most && left > 0
+		if removes {
+			left -= linesOf(e)
+		}
+		return removes
+	})
+	a.list = append(a.list[:a.sent:a.sent], kept...)
+}
+
+// linesOf returns how many lines of the file an entry has, at most.
+func linesOf(e panel.Activity) int {
+	files, _ := e.Metadata["files"].([]any)
+	return max(1, len(files))
+}
+
+// first returns the oldest entries, at most count.
+func (a *activity) first(count int) []panel.Activity {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sent = min(count, len(a.list))
+	return append([]panel.Activity{}, a.list[:a.sent]...)
+}
+
+// drop removes the oldest entries: the panel has them.
+func (a *activity) drop(count int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list, a.sent = a.list[min(count, len(a.list)):], 0
+	return a.rewrite()
+}
+
+// rewrite writes the file anew.
+func (a *activity) rewrite() error {
+	var b bytes.Buffer
+	a.lines = 0
+	for _, e := range a.list {
+		a.lines += linesOf(e)
+		line, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		b.Write(append(line, '\n'))
+	}
+	return config.Replace(a.path, b.Bytes())
+}
+
+// activityFile is where a node keeps its activity.
+func activityFile(c config.Config) string {
+	return filepath.Join(c.System.RootDirectory, "berth-wings", "activity.jsonl")
+}
+
+// record records what a customer did, or nobody if user is empty.
+func (n *Node) record(from netip.Addr, user string, s *server, e panel.Activity) {
+	e.Server, e.IP, e.Timestamp = s.uuid, from, time.Now().UTC()
+	if user != "" {
+		e.User = &user
+	}
+	if err := n.activity.add(e); err != nil {
+		n.o.Log.Error("activity is not kept", "err", err)
+	}
+}
+
+// sendActivity sends the activity periodically, until ctx ends.
+func (n *Node) sendActivity(ctx context.Context) {
+	for pause(ctx, time.Duration(n.config().System.ActivitySendInterval)*time.Second) {
+		n.flushActivity(ctx)
+	}
+}
+
+// flushActivity sends all activity that the panel takes now.
+func (n *Node) flushActivity(ctx context.Context) {
+	for {
+		list := n.activity.first(n.config().System.ActivitySendCount)
+		if len(list) == 0 {
+			return
+		}
+		err := n.o.Panel.ReportActivity(ctx, list)
+		if err != nil && !panel.IsFinal(err) {
+			return // it is sent again
+		}
+		if err != nil {
+			n.o.Log.Error("the panel refuses activity", "entries", len(list), "err", err)
+		}
+		if err := n.activity.drop(len(list)); err != nil {
+			n.o.Log.Error("activity is not kept", "err", err)
+			return
+		}
+	}
+}

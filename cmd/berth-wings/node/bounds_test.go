@@ -1,0 +1,131 @@
+package node
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/stretchr/testify/require"
+
+	"berth/cmd/berth-wings/config"
+)
+
+// TestForgedTokens: only a token that the panel has signed, in the way that it does, has claims.
+func TestForgedTokens(t *testing.T) {
+	const secret = "0123456789abcdef"
+	n := &Node{}
+	n.file.Store(&config.File{Config: config.Config{Token: secret}})
+	sign := func(method jwt.SigningMethod, key any, more jwt.MapClaims) string {
+		all := jwt.MapClaims{"server_uuid": "s", "permissions": []string{"*"}, "exp": time.Now().Add(time.Hour).Unix()}
+		for name, value := range more {
+			all[name] = value
+		}
+		text, err := jwt.NewWithClaims(method, all).SignedString(key)
+		require.NoError(t, err)
+		return text
+	}
+	good := sign(jwt.SigningMethodHS256, []byte(secret), nil)
+	_, err := n.parse(good)
+	require.NoError(t, err)
+	other := strings.Split(sign(jwt.SigningMethodHS256, []byte(secret), jwt.MapClaims{"server_uuid": "other"}), ".")
+	parts := strings.Split(good, ".")
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	none := sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil)
+	for what, text := range map[string]string{
+		"nothing": "", "none": none, "none with a signature": none + parts[2], "none in capitals": "eyJhbGciOiJOT05FIn0." + parts[1] + ".",
+		"RSA": sign(jwt.SigningMethodRS256, key, nil), "a longer hash": sign(jwt.SigningMethodHS512, []byte(secret), nil),
+		"another key": sign(jwt.SigningMethodHS256, []byte("another"), nil), "no key": sign(jwt.SigningMethodHS256, []byte{}, nil),
+		"claims of another": parts[0] + "." + other[1] + "." + parts[2], "signature of another": parts[0] + "." + parts[1] + "." + other[2],
+		"no signature": parts[0] + "." + parts[1] + ".", "four parts": good + ".x", "two parts": parts[0] + "." + parts[1],
+		"permissions are a text": sign(jwt.SigningMethodHS256, []byte(secret), jwt.MapClaims{"permissions": "*"}),
+		"the end is a text":      sign(jwt.SigningMethodHS256, []byte(secret), jwt.MapClaims{"exp": "tomorrow"}),
+	} {
+		_, err := n.parse(text)
+		require.Error(t, err, what)
+	}
+}
+
+// deadlines is an answer that has the times until which its client may send.
+type deadlines struct {
+	http.ResponseWriter
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestSilentUpload: each part of an upload arrives within a time, or the connection ends.
+func TestSilentUpload(t *testing.T) {
+	w := &deadlines{}
+	body := newUploadBody(&call{w: w, Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader("0123456789"))})
+	body.limit(4)
+	text, err := io.ReadAll(body)
+	require.ErrorIs(t, err, errTooLarge)
+	require.Equal(t, "0123", string(text))
+	body.limit(math.MaxInt64)
+	text, err = io.ReadAll(body)
+	require.NoError(t, err)
+	require.Equal(t, "456789", string(text))
+	require.GreaterOrEqual(t, len(w.set), 3)
+	for _, at := range w.set {
+		require.WithinDuration(t, time.Now(), at, 2*silence)
+	}
+}
+
+// TestQueuesOfSockets: while all sockets together have much that is not taken, one that takes nothing is disconnected early, and
+// what it had is free again.
+func TestQueuesOfSockets(t *testing.T) {
+	n := &Node{}
+	sockets := make(chan *socket)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err == nil {
+			sockets <- &socket{n: n, conn: conn, wake: make(chan struct{}, 1), done: make(chan struct{})}
+		}
+	}))
+	defer server.Close()
+	open := func() *socket {
+		conn, response, err := websocket.DefaultDialer.Dial(strings.Replace(server.URL, "http", "ws", 1), nil)
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		t.Cleanup(func() { _ = conn.Close() })
+		return <-sockets
+	}
+	closed := func(s *socket) bool {
+		select {
+		case <-s.done:
+			return true
+		default:
+			return false
+		}
+	}
+	e := event{Name: "console output", Args: []string{strings.Repeat("x", 1<<10)}}.prepared()
+	fill := func(s *socket) (bytes int) {
+		for !closed(s) {
+			s.put(e)
+		}
+		return s.queued
+	}
+	alone := open()
+	require.Greater(t, fill(alone), maxQueue)
+	require.Equal(t, int64(alone.queued), n.queued.Load())
+	n.queued.Add(maxQueues)
+	one := open()
+	require.Less(t, fill(one), maxQueue/32)
+	for _, s := range []*socket{alone, one} {
+		s.forget()
+		s.put(e)
+	}
+	require.Equal(t, int64(maxQueues), n.queued.Load())
+}
