@@ -54,7 +54,8 @@ func (r rawSFTP) answer() (kind byte, body []byte) {
 	return head[4], body
 }
 
-// TestHiddenChange: no use of the ids of requests keeps a change out of the activity.
+// TestHiddenChange: no use of the ids of requests keeps a change out of the activity. The second request is a change like
+// any other if berth has answered the first one before it comes.
 func TestHiddenChange(t *testing.T) {
 	w := newWorld(t)
 	w.installed(t)
@@ -62,6 +63,7 @@ func TestHiddenChange(t *testing.T) {
 		ID   uint32
 		Name string
 	}
+	reported := 0
 	for _, first := range []struct {
 		kind byte
 		body []byte
@@ -79,9 +81,13 @@ func TestHiddenChange(t *testing.T) {
 		for kind, n := byte(1), 0; kind != 0 && n < 2; n++ { // a session that breaks the rules is ended
 			kind, _ = r.answer()
 		}
-		w.Want(t, 200, "GET", atAlpha+"/files/contents?file=game.txt", nil)
+		if w.Do(t, "GET", atAlpha+"/files/contents?file=game.txt", nil).Status == 404 {
+			reported++
+			w.Want(t, 204, "POST", atAlpha+"/files/write?file=game.txt", "jar")
+			w.panel.Await(t, "POST /activity", reported)
+		}
 	}
-	require.Empty(t, w.panel.Calls("POST /activity"))
+	require.Len(t, w.panel.Calls("POST /activity"), reported)
 }
 
 // TestOpenWithoutFlags: an id is free again after its answer, and a file is not read without the permission, whatever the flags are.

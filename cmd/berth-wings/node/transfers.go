@@ -328,14 +328,15 @@ func (n *Node) unpack(ctx context.Context, c *call, s *server) error {
 		return err
 	}
 	labels := map[string]string{egg.ServerLabel: s.uuid, transferLabel: arriving}
-	volume, err := n.o.Berth.Volumes().Create(ctx, v1.VolumeSpec{Labels: labels})
+	// A cancelled transfer waits for both: berth may carry out a request whose client has left, after all was removed.
+	volume, err := n.o.Berth.Volumes().Create(n.ctx, v1.VolumeSpec{Labels: labels})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.volume = volume.VolumeID
 	s.mu.Unlock()
-	if err := n.apply(ctx, s, nil, v1.PowerOff); err != nil {
+	if err := n.apply(n.ctx, s, nil, v1.PowerOff); err != nil {
 		return err
 	}
 	c.Body = newUploadBody(c)
@@ -435,15 +436,17 @@ func (n *Node) settleTransfer(ctx context.Context, s *server) (ours bool, err er
 		return true, nil
 	}
 	s.ended()
-	s.mu.Lock()
-	made := s.volume != ""
-	s.mu.Unlock()
-	if made {
-		if err := n.untilDone(ctx, s, func() error { return n.mark(ctx, s, taskLabel, string(removal)) }); err != nil {
-			return false, err
+	var left []v1.VolumeView // a volume that is not the transfer's stays
+	err = n.untilDone(ctx, s, func() (err error) {
+		if left, err = n.o.Berth.Volumes().List(ctx, egg.ServerLabel+"="+s.uuid, transferLabel); err != nil || len(left) == 0 {
+			return err
 		}
-		n.removeUntilGone(ctx, s.uuid)
+		return n.mark(ctx, s, taskLabel, string(removal))
+	})
+	if err != nil || len(left) == 0 {
+		return false, err
 	}
+	n.removeUntilGone(ctx, s.uuid)
 	return false, nil
 }
 
