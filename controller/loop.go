@@ -14,7 +14,7 @@ import (
 type Loop struct {
 	Name         string
 	Reconciler   Reconciler
-	Watch        []Source // something outside may have changed: the key is queued
+	Signals      []Source // something outside may have changed: the key is queued
 	DesiredState []Source // a client made a request: the key is queued, and its failures are reset
 	Awaited      []Source // the resource that a key waits for is available: the key is queued at once, its failures are kept
 	Workers      int
@@ -62,7 +62,7 @@ func (l *Loop) Run(ctx context.Context) {
 	defer cancel()
 
 	var wg sync.WaitGroup
-	for _, s := range l.Watch {
+	for _, s := range l.Signals {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { signal(q, key) }) })
 	}
 	for _, s := range l.DesiredState {

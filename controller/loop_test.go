@@ -42,7 +42,7 @@ func run(t *testing.T, s *script, during func(watch, request func(string))) {
 	s.began = time.Now()
 	l := &controller.Loop{
 		Name: "test", Reconciler: s, Workers: 2,
-		Watch:        []controller.Source{from(watch)},
+		Signals:      []controller.Source{from(watch)},
 		DesiredState: []controller.Source{from(request)},
 		BackOff:      controller.BackOff{Initial: time.Second, Max: time.Minute},
 		Metrics:      unread(),
@@ -174,7 +174,7 @@ func TestPanicOfSource(t *testing.T) {
 			return nil
 		}
 		s := &script{began: time.Now(), answer: func(_ int, key string) (controller.Result, error) { named <- key; return controller.Result{}, nil }}
-		l := &controller.Loop{Name: "test", Reconciler: s, Watch: []controller.Source{source}, BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute}, Metrics: unread(), Log: slog.New(slog.DiscardHandler)}
+		l := &controller.Loop{Name: "test", Reconciler: s, Signals: []controller.Source{source}, BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute}, Metrics: unread(), Log: slog.New(slog.DiscardHandler)}
 		done := make(chan struct{})
 		go func() { defer close(done); l.Run(ctx) }()
 		require.Equal(t, "a", <-named)
@@ -218,7 +218,7 @@ func TestShutdownDrainsRunningSteps(t *testing.T) {
 			finished := false
 			l := &controller.Loop{Name: "t", Workers: 1, Metrics: unread(), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-				Watch: []controller.Source{func(ctx context.Context, notify func(string)) error {
+				Signals: []controller.Source{func(ctx context.Context, notify func(string)) error {
 					notify("a")
 					<-ctx.Done()
 					return nil
@@ -257,7 +257,7 @@ func TestFailedSourceRunsAgain(t *testing.T) {
 		l := &controller.Loop{Name: "t", Metrics: unread(), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 			Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) { return controller.Result{}, nil }),
-			Watch: []controller.Source{func(ctx context.Context, notify func(string)) error {
+			Signals: []controller.Source{func(ctx context.Context, notify func(string)) error {
 				if runs++; runs < 4 {
 					return errors.New("stream ended")
 				}
@@ -275,7 +275,7 @@ func TestMetricsStartAtZeroAndCount(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		key := make(chan string)
 		l := &controller.Loop{Name: "container", Metrics: controller.NewMetrics(reg), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Watch: []controller.Source{from(key)},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Signals: []controller.Source{from(key)},
 			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) { return controller.Result{}, nil })}
 		done := make(chan struct{})
 		go func() { defer close(done); l.Run(ctx) }()
@@ -334,7 +334,7 @@ func TestWaitingKeepsBackOff(t *testing.T) {
 		var failed []time.Duration
 		began, waited, awaited := time.Now(), false, make(chan string, 1)
 		l := &controller.Loop{Name: "test", Log: slog.New(slog.DiscardHandler), Metrics: unread(), BackOff: controller.BackOff{Initial: time.Second, Max: time.Hour},
-			Watch: []controller.Source{controller.Once("a")}, Awaited: []controller.Source{from(awaited)},
+			Signals: []controller.Source{controller.Once("a")}, Awaited: []controller.Source{from(awaited)},
 			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) {
 				if waited = !waited; waited {
 					awaited <- "a"

@@ -40,7 +40,7 @@ func feedLogged(t *testing.T, log slog.Handler, lives ...time.Duration) (waits [
 			return errors.New("the stream has ended")
 		}
 		l := &controller.Loop{
-			Name: "test", Reconciler: &script{}, Watch: []controller.Source{source},
+			Name: "test", Reconciler: &script{}, Signals: []controller.Source{source},
 			BackOff: controller.BackOff{Initial: time.Second, Max: 5 * time.Minute}, Metrics: unread(), Log: slog.New(log),
 		}
 		l.Run(ctx)

@@ -172,10 +172,10 @@ func TestPackagesAreDocumented(t *testing.T) {
 
 func TestLibrariesStayInTheirPackage(t *testing.T) {
 	for _, p := range packages(t) {
-		for lib, owner := range only {
+		for lib, importers := range only {
 			foreign := func(imp string) bool { return strings.HasPrefix(imp, lib) }
-			if !slices.Contains(strings.Fields(owner), p.path) && !strings.HasPrefix(p.path, "hack") && slices.ContainsFunc(p.imports, foreign) {
-				t.Errorf("%s may not import %s: only %s may", p.path, lib, owner)
+			if !slices.Contains(strings.Fields(importers), p.path) && !strings.HasPrefix(p.path, "hack") && slices.ContainsFunc(p.imports, foreign) {
+				t.Errorf("%s may not import %s: only %s may", p.path, lib, importers)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Outcome is the response to a request with an idempotency key, for its repetitions. It
 // vanishes after v1.OutcomeRetention.
 type Outcome struct {
-	Owner       string `json:"owner"`         // id of the token
+	TokenID     string `json:"owner"`         // of the token that made the request
 	Quota       string `json:"quota"`         // by which outcomes are counted
 	Key         string `json:"key"`           // hash of the idempotency key, in hex
 	Fingerprint string `json:"fingerprint"`   // of the request
@@ -28,7 +28,7 @@ type Outcome struct {
 const outcomePrefix = "outcome/"
 
 func outcomesOf(quota string) string { return outcomePrefix + quota + "/" }
-func (o Outcome) key() string        { return outcomesOf(o.Quota) + o.Owner + "/" + o.Key }
+func (o Outcome) key() string        { return outcomesOf(o.Quota) + o.TokenID + "/" + o.Key }
 
 // of returns the outcome with the names in the description of its request.
 func (o Outcome) of(a v1.Audit) Outcome {
@@ -47,7 +47,7 @@ func (o Outcome) equals(p Outcome) bool {
 	return o.Status == p.Status && o.Code == p.Code && string(o.Body) == string(p.Body)
 }
 
-// FindOutcome returns the stored outcome of the owner, the quota and the key of another one,
+// FindOutcome returns the stored outcome of the token, the quota and the key of another one,
 // or ErrNotFound. It is for views.
 func FindOutcome(tx *Tx, like Outcome) (o Outcome, err error) {
 	err = tx.read(func(t *kv.Txn) error {

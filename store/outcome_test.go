@@ -16,15 +16,15 @@ func TestOutcomesVanish(t *testing.T) {
 		s := openIn(t, "")
 		finish := func(key string, final *Outcome) {
 			r := NewRequest(s, alice(), v1.Audit{Action: "volume.create"})
-			r.Outcome = &Outcome{Owner: "t", Quota: "q", Key: key, Status: 500}
+			r.Outcome = &Outcome{TokenID: "t", Quota: "q", Key: key, Status: 500}
 			require.NoError(t, r.Update(func(*Tx) error { return nil }))
 			require.NoError(t, r.Finish(200, final))
 		}
-		kept := Outcome{Owner: "t", Quota: "q", Key: "k0", Status: 201, Body: []byte("{}")}
+		kept := Outcome{TokenID: "t", Quota: "q", Key: "k0", Status: 201, Body: []byte("{}")}
 		finish("k0", &kept)
 		finish("dropped", nil)
 		find := func(key string) (Outcome, error) {
-			return FindOutcome(s.Read(), Outcome{Owner: "t", Quota: "q", Key: key})
+			return FindOutcome(s.Read(), Outcome{TokenID: "t", Quota: "q", Key: key})
 		}
 		o, err := find("k0")
 		require.NoError(t, err)
@@ -41,13 +41,13 @@ func TestOutcomesVanish(t *testing.T) {
 func TestOutcomeNamesItsObject(t *testing.T) {
 	s := openIn(t, "")
 	r := NewRequest(s, alice(), v1.Audit{Action: "volume.create"})
-	r.Outcome = &Outcome{Owner: "t", Quota: "t", Key: "k", Status: 409}
+	r.Outcome = &Outcome{TokenID: "t", Quota: "t", Key: "k", Status: 409}
 	require.NoError(t, r.Update(func(tx *Tx) error { return Volumes.Create(tx, "v", v1.VolumeSpec{}) }))
 	final := *r.Outcome
 	final.Status = 201
 	require.NoError(t, r.Finish(201, &final))
 	{
-		o, err := FindOutcome(s.Read(), Outcome{Owner: "t", Quota: "t", Key: "k"})
+		o, err := FindOutcome(s.Read(), Outcome{TokenID: "t", Quota: "t", Key: "k"})
 		a := v1.Audit{Action: "volume.create", Path: "x"}
 		o.Describe(&a)
 		require.Equal(t, v1.Audit{Action: "volume.create", Object: "v", Volume: "v"}, a)

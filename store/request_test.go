@@ -123,7 +123,7 @@ func TestRequestIsCheckedInItsUpdate(t *testing.T) {
 func TestTakenBackHasNoOutcome(t *testing.T) {
 	s := openIn(t, "")
 	r := NewRequest(s, v1.Actor{}, v1.Audit{Action: "container.create"})
-	r.Outcome = &Outcome{Owner: "o", Quota: "q", Key: "k", Status: 200}
+	r.Outcome = &Outcome{TokenID: "o", Quota: "q", Key: "k", Status: 200}
 	found := func() error {
 		_, err := FindOutcome(s.Read(), *r.Outcome)
 		return err

@@ -50,7 +50,7 @@ type idempotency struct {
 	minted   *limit.Rate // of minted tokens, by the first one in the line of parents
 
 	mu   sync.Mutex
-	busy map[string]bool // by owner and key: requests in progress
+	busy map[string]bool // by token and key: requests in progress
 }
 
 func newIdempotency(db *store.Store, r prometheus.Registerer) *idempotency {
@@ -92,7 +92,7 @@ func (s *idempotency) begin(c *call, body []byte) error {
 		return errKey
 	}
 	actor := c.actor()
-	o := &store.Outcome{Owner: actor.TokenID, Quota: c.caller.Root(), Key: digest(key, actor.OnBehalfOf),
+	o := &store.Outcome{TokenID: actor.TokenID, Quota: c.caller.Root(), Key: digest(key, actor.OnBehalfOf),
 		Fingerprint: digest(c.Method(), string(c.Request().RequestURI()), string(body)), UID: c.uid,
 		Status: edge.Status(errKeyLost), Code: string(errKeyLost.Code), Body: errorText(errKeyLost)}
 	if !s.reserve(o) {
@@ -131,7 +131,7 @@ func (s *idempotency) find(o store.Outcome) error {
 func (s *idempotency) mayAdd(o store.Outcome) error {
 	rate, most := s.rateOf(o)
 	n := 1
-	if o.Owner != o.Quota {
+	if o.TokenID != o.Quota {
 		n += most / 2
 	}
 	if rate.Left(o.Quota, n) > 0 {
@@ -151,10 +151,10 @@ func (s *idempotency) rateOf(o store.Outcome) (*limit.Rate, int) {
 func (s *idempotency) reserve(o *store.Outcome) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[o.Owner+o.Key] {
+	if s.busy[o.TokenID+o.Key] {
 		return false
 	}
-	s.busy[o.Owner+o.Key] = true
+	s.busy[o.TokenID+o.Key] = true
 	return true
 }
 
@@ -167,7 +167,7 @@ func (s *idempotency) stored(o store.Outcome) {
 func (s *idempotency) release(o *store.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.busy, o.Owner+o.Key)
+	delete(s.busy, o.TokenID+o.Key)
 }
 
 // final returns the outcome that is stored for a complete response; nil: none, so that

@@ -102,7 +102,7 @@ func TestOutcomesThatAreNotKept(t *testing.T) {
 func TestOutcomeInTheCommit(t *testing.T) {
 	h := newHarness(t)
 	stored := func() (o store.Outcome) {
-		o, err := store.FindOutcome(h.store.Read(), store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k", "")})
+		o, err := store.FindOutcome(h.store.Read(), store.Outcome{TokenID: "administrator", Quota: "administrator", Key: digest("k", "")})
 		require.NoError(t, err)
 		return o
 	}
@@ -110,12 +110,12 @@ func TestOutcomeInTheCommit(t *testing.T) {
 	o := stored()
 	require.Equal(t, []any{201, a.raw}, []any{o.Status, string(o.Body)})
 	r := store.NewRequest(h.store, v1.Actor{}, v1.Audit{Action: "volume.create", Object: "what the path names"})
-	r.Outcome = &store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k2"), Status: 409}
+	r.Outcome = &store.Outcome{TokenID: "administrator", Quota: "administrator", Key: digest("k2"), Status: 409}
 	r.Body = func(object string) []byte { return []byte(object) }
 	require.NoError(t, r.Update(func(tx *store.Tx) error { return store.Volumes.Create(tx, "id", v1.VolumeSpec{}) }))
 	{
 		// no Finish
-		o, err := store.FindOutcome(h.store.Read(), store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k2")})
+		o, err := store.FindOutcome(h.store.Read(), store.Outcome{TokenID: "administrator", Quota: "administrator", Key: digest("k2")})
 		require.Equal(t, []any{200, "id"}, []any{o.Status, string(o.Body)})
 		require.NoError(t, err)
 	}
@@ -125,7 +125,7 @@ func TestOutcomeInTheCommit(t *testing.T) {
 func TestKeyInUse(t *testing.T) {
 	h := newHarness(t)
 	keys := h.server.handlers.files.sessions.access.auditor.keys
-	o := &store.Outcome{Owner: "administrator", Key: digest("k", "")}
+	o := &store.Outcome{TokenID: "administrator", Key: digest("k", "")}
 	require.True(t, keys.reserve(o))
 	a := keyed(h, "", "k", "/volumes", "")
 	require.Equal(t, []any{409, "idempotency_key_in_use"}, []any{a.status, a.header.Get("X-Error-Code")})
@@ -203,7 +203,7 @@ func TestOutcomeOfContainerTakenBack(t *testing.T) {
 	}))
 	require.Eventually(t, func() bool { o, err := find(); return err == nil && o.Meta.Deleted }, time.Minute, time.Millisecond)
 	tx := h.store.Read()
-	_, err := store.FindOutcome(tx, store.Outcome{Owner: "administrator", Quota: "administrator", Key: digest("k", "")})
+	_, err := store.FindOutcome(tx, store.Outcome{TokenID: "administrator", Quota: "administrator", Key: digest("k", "")})
 	require.ErrorIs(t, err, store.ErrNotFound)
 	entries, err := store.ReadAudit(tx, 0, 100, v1.AuditFilter{Container: "mc"})
 	require.Len(t, entries, 1)

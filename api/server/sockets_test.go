@@ -406,7 +406,7 @@ func TestClosedSocketsAreReleased(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	require.Eventually(t, func() bool {
-		listenedTo, _, _ := h.hub.Watched()
+		listenedTo, _, _ := h.hub.Listened()
 		return len(listenedTo) == 0 && h.server.sessions.Len() == 0
 	}, time.Minute, 5*time.Millisecond)
 	require.Contains(t, h.do(request{method: "GET", path: "/metrics", accept: "-"}).raw, "berth_websocket_connections 0")

@@ -279,9 +279,9 @@ func (h *Hub) notifyChanged() {
 	h.changed = make(chan struct{})
 }
 
-// Watched returns the ids of the containers that have listeners, and whether there is
+// Listened returns the ids of the containers that have listeners, and whether there is
 // a node-wide one. Changed is closed when that may have changed.
-func (h *Hub) Watched() (ids []string, all bool, changed <-chan struct{}) {
+func (h *Hub) Listened() (ids []string, all bool, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id := range h.listeners {

@@ -130,14 +130,14 @@ func TestStatsHaveTheFieldsOfTheInterface(t *testing.T) {
 	require.Contains(t, string(stream.StatsMessage("", v1.Stats{}, epoch).Encode()), `"disk_usage":null`)
 }
 
-func TestWatchedFollowsListeners(t *testing.T) {
+func TestListenedFollowsListeners(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
-	ids, all, changed := h.Watched()
+	ids, all, changed := h.Listened()
 	require.Empty(t, ids)
 	require.False(t, all)
 	a, b, node := listen(t, h, "a"), listen(t, h, "b"), listen(t, h, "")
 	<-changed
-	ids, all, changed = h.Watched()
+	ids, all, changed = h.Listened()
 	slices.Sort(ids)
 	require.Equal(t, []string{"a", "b"}, ids)
 	require.True(t, all)
@@ -145,11 +145,11 @@ func TestWatchedFollowsListeners(t *testing.T) {
 	a.Close()
 	node.Close()
 	<-changed
-	ids, all, _ = h.Watched()
+	ids, all, _ = h.Listened()
 	require.Equal(t, []string{"b"}, ids)
 	require.False(t, all)
 	b.Close()
-	ids, _, _ = h.Watched()
+	ids, _, _ = h.Listened()
 	require.Empty(t, ids)
 }
 

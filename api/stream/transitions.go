@@ -13,10 +13,10 @@ import (
 	"berth/store"
 )
 
-// Pump publishes, logs and counts each transition that is stored from now on, until ctx ends. Where
+// Run publishes, logs and counts each transition that is stored from now on, until ctx ends. Where
 // it has to leave some out, every listener ends with ErrSlow, for its client to
 // read them from the store. Its error is store.ErrClosed.
-func (h *Hub) Pump(ctx context.Context, s *store.Store) error {
+func (h *Hub) Run(ctx context.Context, s *store.Store) error {
 	transitions := newTransitionLog(h.log)
 	for ctx.Err() == nil {
 		_, newest := s.Read().EventBounds()

@@ -24,7 +24,7 @@ func emit(t *testing.T, s *store.Store, state v1.Phase) {
 	}))
 }
 
-func TestPumpPublishesStoredTransitions(t *testing.T) {
+func TestRunPublishesStoredTransitions(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
@@ -36,9 +36,9 @@ func TestPumpPublishesStoredTransitions(t *testing.T) {
 		defer early.Close()
 
 		ctx, cancel := context.WithCancel(t.Context())
-		var pump sync.WaitGroup
-		pump.Go(func() {
-			if err := h.Pump(ctx, s); err != nil {
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := h.Run(ctx, s); err != nil {
 				t.Error(err)
 			}
 		})
@@ -58,14 +58,14 @@ func TestPumpPublishesStoredTransitions(t *testing.T) {
 			}
 		}
 		cancel()
-		pump.Wait()
+		running.Wait()
 		require.NoError(t, s.Close())
-		require.ErrorIs(t, h.Pump(t.Context(), s), store.ErrClosed)
+		require.ErrorIs(t, h.Run(t.Context(), s), store.ErrClosed)
 	})
 }
 
-// TestPumpCountsByState counts the transitions that are stored while the pump runs.
-func TestPumpCountsByState(t *testing.T) {
+// TestRunCountsByState counts the transitions that are stored while the hub runs.
+func TestRunCountsByState(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
@@ -75,7 +75,7 @@ func TestPumpCountsByState(t *testing.T) {
 		h := stream.New(dir, stream.Options{Registerer: registry})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- h.Pump(ctx, s) }()
+		go func() { ended <- h.Run(ctx, s) }()
 		synctest.Wait()
 		require.NoError(t, s.Update(func(tx *store.Tx) error {
 			for kind, states := range map[string][]string{v1.EventState: {"running", "running", "anything else"}, v1.EventMessage: {"running"}, v1.EventPull: {"completed"}} {

@@ -198,11 +198,11 @@ func occupied(path string) int64 {
 
 // ownVolume gives a volume to an account. It returns why the account cannot write all of it, with a remedy;
 // empty if it can. root can, and an engine may not know the account.
-func (d *daemon) ownVolume(ctx context.Context, id string, to container.Owner) (reason string, err error) {
+func (d *daemon) ownVolume(ctx context.Context, id string, to container.Accounts) (reason string, err error) {
 	if to.UID <= 0 {
 		return "", nil
 	}
-	left, err := d.volumes.Own(ctx, id, volume.Owner{UID: to.UID, GID: to.GID, Others: to.Others})
+	left, err := d.volumes.Own(ctx, id, volume.Accounts{UID: to.UID, GID: to.GID, Others: to.Others})
 	if err != nil || left.Entries == 0 {
 		return "", err
 	}

@@ -59,8 +59,8 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
 		DesiredState: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)}, // first all of them
-		Watch: []controller.Source{
-			r.Watch(func() { d.listed.Store(true) }),
+		Signals: []controller.Source{
+			r.EngineChanges(func() { d.listed.Store(true) }),
 			d.consoles.Source, d.roots.Source(), container.Volumes(d.store),
 			r.Resync(d.resync()), controller.Every(inspectPeriod, store.Containers.Lister(d.store)),
 		},
@@ -77,7 +77,7 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 		Name:         "volume",
 		Reconciler:   r,
 		DesiredState: []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
-		Watch:        []controller.Source{volume.Users(d.store), scanner.Source(), d.volumes.Changed, r.Resync(d.resync())},
+		Signals:      []controller.Source{volume.Users(d.store), scanner.Source(), d.volumes.Changed, r.Resync(d.resync())},
 		Workers:      volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
@@ -104,7 +104,7 @@ func (d *daemon) downloadLoop(m *controller.Metrics) *controller.Loop {
 	return &controller.Loop{
 		Name: "download", Reconciler: r, Workers: pullsAtOnce, BackOff: d.backOff(), Log: d.log, Metrics: m,
 		DesiredState: []controller.Source{store.Pulls.Source(d.store, store.SpecChanged, store.Purged)},
-		Watch:        []controller.Source{jobs.Source, controller.Every(d.resync(), store.Pulls.Lister(d.store))},
+		Signals:      []controller.Source{jobs.Source, controller.Every(d.resync(), store.Pulls.Lister(d.store))},
 	}
 }
 

@@ -135,7 +135,7 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	d.node.register(d.metrics)
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
-	d.part("events", func(ctx context.Context) error { return d.hub.Pump(ctx, d.store) })
+	d.part("events", func(ctx context.Context) error { return d.hub.Run(ctx, d.store) })
 	d.part("health", d.watchHealth)
 	d.part("disks", d.node.watchDisks)
 	d.part("engine", d.node.watchEngine)

@@ -220,7 +220,7 @@ func TestOwnVolume(t *testing.T) {
 	require.NoError(t, os.MkdirAll(path, 0o755))
 	require.NoError(t, os.WriteFile(path+"/f", nil, 0o600))
 	own := func(uid, gid int, others ...int) string {
-		reason, err := d.ownVolume(t.Context(), "v", container.Owner{Account: runtime.Account{UID: uid, GID: gid}, Others: others})
+		reason, err := d.ownVolume(t.Context(), "v", container.Accounts{Account: runtime.Account{UID: uid, GID: gid}, Others: others})
 		require.NoError(t, err)
 		return reason
 	}

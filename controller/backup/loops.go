@@ -114,8 +114,8 @@ func Loops(o Options, run Run) []*controller.Loop {
 	s := o.Store
 	b, r, p := &backups{o, shared, newSpace(o)}, &restores{o, shared}, &policies{Options: o}
 	loop := func(name string, reconciler controller.Reconciler, workers int, requested controller.Source,
-		watch ...controller.Source) *controller.Loop {
-		return &controller.Loop{Name: name, Reconciler: reconciler, DesiredState: []controller.Source{requested}, Watch: watch,
+		signals ...controller.Source) *controller.Loop {
+		return &controller.Loop{Name: name, Reconciler: reconciler, DesiredState: []controller.Source{requested}, Signals: signals,
 			Workers: workers, BackOff: run.BackOff, Log: o.Log, Metrics: run.Metrics}
 	}
 	return []*controller.Loop{

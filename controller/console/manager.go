@@ -54,7 +54,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	for {
 		for _, k := range m.takeWaiting() {
 			pumps.Go(func() {
-				_ = controller.Persist(ctx, m.log, "console", func(ctx context.Context) error { m.pump(ctx, k); return nil }, "container", k.id)
+				_ = controller.Persist(ctx, m.log, "console", func(ctx context.Context) error { m.runPump(ctx, k); return nil }, "container", k.id)
 			})
 		}
 		select {

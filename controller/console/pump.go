@@ -39,8 +39,8 @@ type pump struct {
 	log    *slog.Logger
 }
 
-// pump reads a console until no more output can follow or ctx ends.
-func (m *Manager) pump(ctx context.Context, k key) {
+// runPump reads a console until no more output can follow or ctx ends.
+func (m *Manager) runPump(ctx context.Context, k key) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &pump{m: m, k: k, log: m.log.With("container", k.id, "role", string(k.role))}

@@ -70,9 +70,9 @@ func (i *instances) last() string {
 	return i.instance
 }
 
-// Watch returns a source of the containers that changed in the engine. It calls
+// EngineChanges returns a source of the containers that changed in the engine. It calls
 // listed after each complete list; the daemon is ready after the first.
-func (r *Reconciler) Watch(listed func()) controller.Source {
+func (r *Reconciler) EngineChanges(listed func()) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		return r.Engine.Watch(ctx, func(found []runtime.Found) {
 			_, _ = r.instances.query(ctx, r.Engine) // an error also ends the stream
@@ -91,17 +91,18 @@ func (r *Reconciler) Watch(listed func()) controller.Source {
 // first: one does not wait behind many containers that are being created.
 //
 // It is no jobs.Jobs, because the worker that has a permit takes the step itself: there
-// is no job to begin, cancel and forget. A place here lasts until the container leaves it, and
-// no start takes turns, so that one queue for both would have each rule twice.
+// is no job to begin, cancel and forget. A place in this queue lasts until the container leaves
+// it, and starts always come first, while keys of jobs take turns and places expire: one queue
+// for both would need each of these rules twice.
 type Semaphore struct {
 	mu     sync.Mutex
 	free   int
-	queue  []ticket
+	queue  []queued
 	notify func(id string) // nil before Source runs
 }
 
-// ticket is the place of a container in the queue for a permit.
-type ticket struct {
+// queued is the place of a container in the queue for a permit.
+type queued struct {
 	id     string
 	starts bool // its step is a start
 }
@@ -117,10 +118,10 @@ func (s *Semaphore) acquire(id string, starts bool) bool {
 	i := s.place(id)
 	if i < 0 {
 		i = len(s.queue)
-		if other := slices.IndexFunc(s.queue, func(t ticket) bool { return !t.starts }); starts && other >= 0 {
+		if other := slices.IndexFunc(s.queue, func(q queued) bool { return !q.starts }); starts && other >= 0 {
 			i = other
 		}
-		s.queue = slices.Insert(s.queue, i, ticket{id, starts})
+		s.queue = slices.Insert(s.queue, i, queued{id, starts})
 	}
 	if i >= s.free {
 		return false
@@ -131,7 +132,7 @@ func (s *Semaphore) acquire(id string, starts bool) bool {
 }
 
 func (s *Semaphore) place(id string) int {
-	return slices.IndexFunc(s.queue, func(t ticket) bool { return t.id == id })
+	return slices.IndexFunc(s.queue, func(q queued) bool { return q.id == id })
 }
 
 // release returns a permit.
@@ -154,9 +155,9 @@ func (s *Semaphore) leave(id string) {
 
 // name names the containers for which permits are free.
 func (s *Semaphore) name() {
-	for _, t := range s.queue[:min(s.free, len(s.queue))] {
+	for _, q := range s.queue[:min(s.free, len(s.queue))] {
 		if s.notify != nil {
-			s.notify(t.id)
+			s.notify(q.id)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func NewPreparations(log *slog.Logger) *Preparations {
 	return jobs.New[prepared](jobs.Options{Name: "preparation", Limit: func() int { return preparationsAtOnce }, Log: log})
 }
 
-// Owner is the account that a volume is given to, and the accounts of the other containers that use it.
-type Owner struct {
+// Accounts are the account that a volume is given to, and the accounts of the other containers that use it.
+type Accounts struct {
 	runtime.Account
 	Others []int // uids
 }
@@ -77,7 +77,7 @@ func (t *task) prepareVolume(ctx context.Context) (controller.Result, error) {
 		}
 		return waitFor(jobs.AskAgain), nil
 	}
-	owner, err := t.owner(ctx)
+	accounts, err := t.accounts(ctx)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -89,7 +89,7 @@ func (t *task) prepareVolume(ctx context.Context) (controller.Result, error) {
 		p := prepared{start: start}
 		report(p) // if it panics, too
 		p.ownErr = t.Preparations.Lend(ctx, walkKeeps, func() (err error) {
-			p.unowned, err = t.Volumes.Own(ctx, volume, owner)
+			p.unowned, err = t.Volumes.Own(ctx, volume, accounts)
 			return err
 		})
 		if ctx.Err() != nil {
@@ -107,15 +107,15 @@ func (t *task) prepareVolume(ctx context.Context) (controller.Result, error) {
 	return waitFor(jobs.AskAgain), err
 }
 
-// owner returns the account of the container that is started next, and those of the other servers on its
+// accounts returns the account of the container that is started next, and those of the other servers on its
 // volume. That of a container that does not exist is asked for before its own start.
-func (t *task) owner(ctx context.Context) (o Owner, err error) {
+func (t *task) accounts(ctx context.Context) (a Accounts, err error) {
 	name := t.serverName()
 	if t.installs() {
 		name = t.installerName()
 	}
-	if o.Account, err = t.Engine.Account(ctx, name); err != nil || o.UID <= 0 { // root writes everything
-		return o, err
+	if a.Account, err = t.Engine.Account(ctx, name); err != nil || a.UID <= 0 { // root writes everything
+		return a, err
 	}
 	for _, id := range store.Containers.IDsBy(t.Store.Read(), t.c.Spec.VolumeID) {
 		if err != nil || id == t.c.Meta.ID {
@@ -126,10 +126,10 @@ func (t *task) owner(ctx context.Context) (o Owner, err error) {
 		if errors.Is(err, runtime.ErrNotFound) {
 			err = nil
 		} else if other.UID > 0 {
-			o.Others = append(o.Others, other.UID)
+			a.Others = append(a.Others, other.UID)
 		}
 	}
-	return o, err
+	return a, err
 }
 
 // recordPrepared records the conditions VolumeWritable and ConfigFilesApplied before a start.

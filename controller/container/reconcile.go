@@ -75,7 +75,7 @@ type HostVolumes struct {
 
 	// Own gives a volume and everything in it to an account. It returns why the account cannot write all
 	// of it; empty if it can.
-	Own func(ctx context.Context, volumeID string, to Owner) (reason string, err error)
+	Own func(ctx context.Context, volumeID string, to Accounts) (reason string, err error)
 }
 
 // memory is what a Reconciler knows and does not store: after a restart it is found again.

@@ -213,24 +213,24 @@ func TestVolumeOfStoppedContainerIsLost(t *testing.T) {
 // server before each of their starts, and never otherwise.
 func TestVolumeIsGivenBeforeEachStart(t *testing.T) {
 	live(t, func(w *world) {
-		var given []container.Owner
-		w.rec.Volumes.Own = func(_ context.Context, volume string, to container.Owner) (string, error) {
+		var given []container.Accounts
+		w.rec.Volumes.Own = func(_ context.Context, volume string, to container.Accounts) (string, error) {
 			require.Equal(t, "v", volume)
 			require.Zero(t, w.count("start", server), "before the start")
 			given = append(given, to)
 			return "", nil
 		}
-		account := func(uid, gid int, others ...int) container.Owner {
-			return container.Owner{Account: runtime.Account{UID: uid, GID: gid}, Others: others}
+		account := func(uid, gid int, others ...int) container.Accounts {
+			return container.Accounts{Account: runtime.Account{UID: uid, GID: gid}, Others: others}
 		}
 		w.installed(func(s *v1.ContainerSpec) { s.User, s.InstallUser = "7:8", "3:4" })
-		require.Equal(t, []container.Owner{account(3, 4)}, given)
+		require.Equal(t, []container.Accounts{account(3, 4)}, given)
 		w.change(on)
 		w.want(v1.Running)
-		require.Equal(t, []container.Owner{account(3, 4), account(7, 8)}, given)
+		require.Equal(t, []container.Accounts{account(3, 4), account(7, 8)}, given)
 		require.Empty(t, v1.FindCondition(w.get().Status.Conditions, v1.VolumeWritable).Status, "it was never false")
 
-		w.rec.Volumes.Own = func(_ context.Context, _ string, to container.Owner) (string, error) {
+		w.rec.Volumes.Own = func(_ context.Context, _ string, to container.Accounts) (string, error) {
 			given = append(given, to)
 			return "", nil
 		}
@@ -244,7 +244,7 @@ func TestVolumeIsGivenBeforeEachStart(t *testing.T) {
 		w.engine.Outside.Exit(server, 1)
 		time.Sleep(time.Minute)
 		w.want(v1.Running)
-		require.Equal(t, []container.Owner{account(9, 9), account(9, 9)}, given, "also after a crash")
+		require.Equal(t, []container.Accounts{account(9, 9), account(9, 9)}, given, "also after a crash")
 
 		other := v1.ContainerSpec{Image: "i", VolumeID: "v", User: "5:5", Power: v1.PowerOn, RunGeneration: 1, InstallGeneration: 1}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Create(tx, "sidecar", other) }))
@@ -258,7 +258,7 @@ func TestVolumeIsGivenBeforeEachStart(t *testing.T) {
 func TestVolumeIsNotWritable(t *testing.T) {
 	live(t, func(w *world) {
 		reason, failure := "it belongs to 0:0", error(nil)
-		w.rec.Volumes.Own = func(context.Context, string, container.Owner) (string, error) { return reason, failure }
+		w.rec.Volumes.Own = func(context.Context, string, container.Accounts) (string, error) { return reason, failure }
 		w.installed(func(s *v1.ContainerSpec) { s.User = "7:8" })
 		restart := func() v1.Condition {
 			w.change(off)
@@ -282,7 +282,7 @@ func TestVolumeIsNotWritable(t *testing.T) {
 func TestLongWalksDelayNoOthers(t *testing.T) {
 	live(t, func(w *world) {
 		var walks, cancelled atomic.Int64
-		w.rec.Volumes.Own = func(ctx context.Context, volume string, _ container.Owner) (string, error) {
+		w.rec.Volumes.Own = func(ctx context.Context, volume string, _ container.Accounts) (string, error) {
 			if volume == "v" {
 				return "", nil
 			}

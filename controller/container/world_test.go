@@ -112,7 +112,7 @@ func newWorld(t *testing.T) *world {
 		Auth: func(string, string) runtime.Auth { return runtime.Auth{} },
 		Volumes: container.HostVolumes{
 			Path:      func(id string) string { return "/volumes/" + id },
-			Own:       func(context.Context, string, container.Owner) (string, error) { return "", nil },
+			Own:       func(context.Context, string, container.Accounts) (string, error) { return "", nil },
 			Configure: func(context.Context, string, []v1.ConfigFile, map[string]string) []error { return nil },
 		},
 	}
@@ -136,10 +136,10 @@ func (w *world) run() (stop func()) {
 		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
 		Metrics:      w.rec.Metrics,
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{w.rec.Watch(func() {}), container.Volumes(w.store), w.rec.Resync(time.Minute)},
+		Signals:      []controller.Source{w.rec.EngineChanges(func() {}), container.Volumes(w.store), w.rec.Resync(time.Minute)},
 		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Preparations.Source, w.rec.Semaphore.Source}}
 	if w.rec.Roots != nil {
-		loop.Watch = append(loop.Watch, w.rec.Roots.Source())
+		loop.Signals = append(loop.Signals, w.rec.Roots.Source())
 	}
 	done := make(chan struct{}, 3)
 	go func() { loop.Run(ctx); done <- struct{}{} }()

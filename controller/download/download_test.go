@@ -96,7 +96,7 @@ func (w *world) run() {
 	loop := &controller.Loop{Name: "download", Workers: 2, Log: log, Metrics: controller.NewMetrics(prometheus.NewRegistry()), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 		Reconciler:   &download.Reconciler{Store: w.store, Fetch: w.web.fetch, Jobs: jobs, Metrics: download.NewMetrics(prometheus.NewRegistry(), jobs), Log: log},
 		DesiredState: []controller.Source{store.Pulls.Source(w.store, store.SpecChanged, store.Purged)},
-		Watch:        []controller.Source{jobs.Source, controller.Every(time.Minute, store.Pulls.Lister(w.store))}}
+		Signals:      []controller.Source{jobs.Source, controller.Every(time.Minute, store.Pulls.Lister(w.store))}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { loop.Run(ctx) })

@@ -22,7 +22,7 @@ func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *control
 	return &controller.Loop{
 		Name:       "event",
 		Reconciler: &reconciler{store: s, settings: settings, log: log},
-		Watch:      []controller.Source{controller.Once(key)},
+		Signals:    []controller.Source{controller.Once(key)},
 		Workers:    1,
 		BackOff:    controller.BackOff{Initial: time.Second, Max: period},
 		Log:        log,

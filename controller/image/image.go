@@ -74,7 +74,7 @@ func New(s *store.Store, engine Engine, retention func() time.Duration, log *slo
 	return &controller.Loop{
 		Name:       "image",
 		Reconciler: &reconciler{s, engine, retention, log},
-		Watch:      []controller.Source{controller.Once(key)},
+		Signals:    []controller.Source{controller.Once(key)},
 		Workers:    1,
 		BackOff:    controller.BackOff{Initial: minPeriod, Max: maxPeriod},
 		Log:        log,

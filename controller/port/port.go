@@ -56,7 +56,7 @@ func New(o Options) *controller.Loop {
 	return &controller.Loop{
 		Name:       "port",
 		Reconciler: &reconciler{store: o.Store, firewall: o.Firewall, log: o.Log, metrics: o.Metrics},
-		Watch: []controller.Source{controller.Every(o.Resync, func() ([]string, error) {
+		Signals: []controller.Source{controller.Every(o.Resync, func() ([]string, error) {
 			return []string{keyV4, keyV6}, nil
 		})},
 		DesiredState: []controller.Source{desiredState(o.Store)},

@@ -52,7 +52,7 @@ func New(o Options) *controller.Loop {
 	return &controller.Loop{
 		Name: "schedule", Reconciler: r, Workers: workers, BackOff: o.BackOff, Log: o.Log, Metrics: o.Loops,
 		DesiredState: []controller.Source{store.Schedules.Source(o.Store, store.SpecChanged, store.Purged)},
-		Watch: []controller.Source{r.containersChanged, r.backupsChanged, o.Lines.Source,
+		Signals: []controller.Source{r.containersChanged, r.backupsChanged, o.Lines.Source,
 			controller.Every(o.Resync, store.Schedules.Lister(o.Store))},
 	}
 }

@@ -22,9 +22,9 @@ type Meter interface {
 
 // Audience receives samples for its listeners.
 type Audience interface {
-	// Watched returns the ids of the containers that have listeners, or all if a
+	// Listened returns the ids of the containers that have listeners, or all if a
 	// listener watches every container. changed is closed when that may have changed.
-	Watched() (ids []string, all bool, changed <-chan struct{})
+	Listened() (ids []string, all bool, changed <-chan struct{})
 	// Stats sends a sample to the listeners of a container.
 	Stats(id string, s v1.Stats)
 }
@@ -88,7 +88,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
-		ids, all, changed := s.audience.Watched()
+		ids, all, changed := s.audience.Listened()
 		var due <-chan time.Time
 		if all || len(ids) > 0 {
 			due = tick.C

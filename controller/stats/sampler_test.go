@@ -88,7 +88,7 @@ type audience struct {
 	got     map[string][]v1.Stats
 }
 
-func (a *audience) Watched() ([]string, bool, <-chan struct{}) {
+func (a *audience) Listened() ([]string, bool, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ids, a.all, a.changed

@@ -35,7 +35,7 @@ func New(s *store.Store, settings Settings, log *slog.Logger, m *controller.Metr
 	return &controller.Loop{
 		Name:       "token",
 		Reconciler: r,
-		Watch:      []controller.Source{controller.Once(key), r.watchSettings},
+		Signals:    []controller.Source{controller.Once(key), r.settingsChanged},
 		Workers:    1,
 		BackOff:    controller.BackOff{Initial: minRetry, Max: maxInterval},
 		Log:        log,
@@ -49,8 +49,8 @@ type reconciler struct {
 	log      *slog.Logger
 }
 
-// watchSettings is a source that names the key at each change of the configuration.
-func (r *reconciler) watchSettings(ctx context.Context, notify func(string)) error {
+// settingsChanged is a source that names the key at each change of the configuration.
+func (r *reconciler) settingsChanged(ctx context.Context, notify func(string)) error {
 	for {
 		changed := r.settings.Changed()
 		notify(key)

@@ -141,10 +141,10 @@ func Loops(o Options) []*controller.Loop {
 	return []*controller.Loop{
 		{Name: "transfer", Reconciler: &reconciler{o}, Workers: workers, BackOff: o.BackOff, Log: o.Log, Metrics: o.Loops,
 			DesiredState: []controller.Source{store.Transfers.Source(o.Store, store.SpecChanged)},
-			Watch:        []controller.Source{o.Jobs.copies.Source, o.Jobs.calls.Source, every(store.Transfers.Lister(o.Store))}},
+			Signals:      []controller.Source{o.Jobs.copies.Source, o.Jobs.calls.Source, every(store.Transfers.Lister(o.Store))}},
 		{Name: "arrival", Reconciler: &arrivals{o}, Workers: 1, BackOff: o.BackOff, Log: o.Log, Metrics: o.Loops,
 			DesiredState: []controller.Source{store.Arrivals.Source(o.Store, store.SpecChanged)},
-			Watch:        []controller.Source{o.Images.Source, every(store.Arrivals.Lister(o.Store))}},
+			Signals:      []controller.Source{o.Images.Source, every(store.Arrivals.Lister(o.Store))}},
 	}
 }
 

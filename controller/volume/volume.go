@@ -28,7 +28,8 @@ type Directories interface {
 	Usages
 	Present() (ids map[string]bool) // of the directories that are there; none if they cannot be listed
 	Ensure(id string) error
-	Check(id string) error // may return v1.ErrDirectoryMissing or v1.ErrNotADirectory
+	SetHardLimit(id string) error // to the limit, if the file system has hard limits
+	Check(id string) error        // may return v1.ErrDirectoryMissing or v1.ErrNotADirectory
 	Remove(ctx context.Context, id string) error
 }
 
@@ -63,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 		return r.remove(ctx, id)
 	}
 	r.Directories.SetLimit(id, limit, v.Status.Usage())
-	condition, err := r.checkDirectory(v)
+	condition, err := r.prepareDirectory(v)
 	if err != nil {
 		return controller.Result{}, errors.Join(err, r.record(id, condition))
 	}
@@ -114,15 +115,18 @@ func (r *Reconciler) load(id string) (v v1.Volume, limit int64, err error) {
 	return v, store.LimitOf(tx, v), nil
 }
 
-// checkDirectory creates the directory if it was never created, checks it otherwise, and
-// returns the condition DirectoryReady. It returns an error if a retry may succeed.
-func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
-	check := r.Directories.Check
-	if !v.Status.Created {
-		check = r.Directories.Ensure
-	}
+// prepareDirectory creates the directory if it was never created, checks it otherwise, and sets its hard
+// limit. It returns the condition DirectoryReady, and an error if a retry may succeed.
+func (r *Reconciler) prepareDirectory(v v1.Volume) (v1.Condition, error) {
 	c := v1.Condition{Type: v1.DirectoryReady, Status: v1.False}
-	err := check(v.Meta.ID)
+	prepare := r.Directories.Check
+	if !v.Status.Created {
+		prepare = r.Directories.Ensure
+	}
+	err := prepare(v.Meta.ID)
+	if err == nil {
+		err = r.Directories.SetHardLimit(v.Meta.ID)
+	}
 	switch {
 	case err == nil:
 		c.Status, c.Reason, c.Message = v1.True, "Ready", "the directory of the volume exists"
@@ -134,7 +138,7 @@ func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
 		c.Reason, c.Message = v1.ReasonNotADirectory, "the directory of the volume was replaced by something else: move the original directory back"
 		return c, nil
 	}
-	c.Reason, c.Message = "Failed", "the directory of the volume cannot be created or opened: the daemon's log has the error"
+	c.Reason, c.Message = "Failed", "the directory of the volume cannot be created, limited or opened: the daemon's log has the error"
 	return c, err
 }
 

@@ -26,6 +26,8 @@ type disk struct {
 	state      map[string]error // nil: usable; absent: never made
 	made       int
 	limits     map[string]int64
+	hard       map[string]int64 // the limits, as SetHardLimit found them
+	hardErr    error
 	used       int64
 	unmeasured string
 	slow       int // how often a removal runs out of time
@@ -50,6 +52,15 @@ func (d *disk) Ensure(id string) error {
 	}
 	d.state[id] = nil
 	return nil
+}
+
+func (d *disk) SetHardLimit(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hardErr == nil {
+		d.hard[id] = d.limits[id]
+	}
+	return d.hardErr
 }
 
 func (d *disk) Check(id string) error {
@@ -138,7 +149,7 @@ func live(t *testing.T, test func(w *world)) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		w := &world{t: t, store: s, disk: &disk{state: map[string]error{}, limits: map[string]int64{}}}
+		w := &world{t: t, store: s, disk: &disk{state: map[string]error{}, limits: map[string]int64{}, hard: map[string]int64{}}}
 		w.log = new(bytes.Buffer)
 		defer w.run()()
 		test(w)
@@ -153,7 +164,7 @@ func (w *world) run() (stop func()) {
 	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, Metrics: controller.NewMetrics(prometheus.NewRegistry()), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 		Reconciler:   w.reconciler,
 		DesiredState: []controller.Source{store.Volumes.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{volume.Users(w.store), scanner.Source(), w.reconciler.Resync(time.Minute)}}
+		Signals:      []controller.Source{volume.Users(w.store), scanner.Source(), w.reconciler.Resync(time.Minute)}}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
@@ -267,6 +278,15 @@ func TestTemporaryErrorIsReportedAndRetried(t *testing.T) {
 		w.disk.set(func() { w.disk.state["v"] = nil })
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "Ready", w.reason())
+
+		w.disk.set(func() { w.disk.hardErr = errors.New("quotactl") })
+		w.update(func(tx *store.Tx) error {
+			return store.Volumes.SetSpec(tx, "v", func(s *v1.VolumeSpec) error { s.SizeLimit = 1; return nil })
+		})
+		require.Equal(t, "Failed", w.reason(), "without its hard limit")
+		w.disk.set(func() { w.disk.hardErr = nil })
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "Ready", w.reason())
 	})
 }
 
@@ -291,7 +311,12 @@ func TestVolumeIsRemovedAfterContainers(t *testing.T) {
 func TestSmallestLimitApplies(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(1000)
-		limit := func() int64 { w.disk.mu.Lock(); defer w.disk.mu.Unlock(); return w.disk.limits["v"] }
+		limit := func() int64 {
+			w.disk.mu.Lock()
+			defer w.disk.mu.Unlock()
+			require.Equal(t, w.disk.limits["v"], w.disk.hard["v"], "the hard limit follows")
+			return w.disk.limits["v"]
+		}
 		require.EqualValues(t, 1000, limit())
 		disk := func(bytes int64) {
 			w.update(func(tx *store.Tx) error {

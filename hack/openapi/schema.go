@@ -136,13 +136,13 @@ func (d *document) property(f v1.Field, use schemaUse) []string {
 	case kind.Kind() == reflect.Map:
 		lines = append(lines, "  additionalProperties: {type: string}")
 	}
-	owner := use.Type
+	declaring := use.Type
 	if n := len(f.Index) - 1; n > 0 {
-		owner = owner.FieldByIndex(f.Index[:n]).Type
+		declaring = declaring.FieldByIndex(f.Index[:n]).Type
 	}
-	description := d.comments[owner.Name()+"."+f.Name]
+	description := d.comments[declaring.Name()+"."+f.Name]
 	if description == "" {
-		d.fail("%s.%s: the field has no comment, which is its description", owner.Name(), f.Name)
+		d.fail("%s.%s: the field has no comment, which is its description", declaring.Name(), f.Name)
 	}
 	return append(lines, "  description: "+quote(description))
 }

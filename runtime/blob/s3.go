@@ -133,8 +133,7 @@ func codeOf(err error) string {
 }
 
 // plain names the request in an error, without the URL, whose query may be a signature,
-// and without addresses: the owner of a backup reads the error too. The end of ctx is its
-// cause.
+// and without addresses: the tenant reads the error too. The end of ctx is its cause.
 func plain(ctx context.Context, request string, err error) error {
 	if err == nil {
 		return nil

@@ -216,16 +216,23 @@ func (m *Manager) Ensure(id string) error {
 	return nil
 }
 
-// Check returns nil if the volume's directory can be used, and otherwise
-// v1.ErrDirectoryMissing, v1.ErrNotADirectory, or why its hard limit cannot be set.
-func (m *Manager) Check(id string) error {
-	if done, err := m.of(id).change(); err == nil { // a restore has lifted its limit, and sets it again
-		err = m.projects.limit(id, m.of(id).quota.Limit())
-		done()
-		if err != nil {
-			return fmt.Errorf("volume %s: hard limit: %w", id, err)
-		}
+// SetHardLimit sets the volume's hard limit for its limit; the file system keeps it. It does nothing during a
+// restore, which has lifted the hard limit and sets it again.
+func (m *Manager) SetHardLimit(id string) error {
+	done, err := m.of(id).change()
+	if err != nil {
+		return nil
 	}
+	defer done()
+	if err := m.projects.limit(id, m.of(id).quota.Limit()); err != nil {
+		return fmt.Errorf("volume %s: hard limit: %w", id, err)
+	}
+	return nil
+}
+
+// Check returns nil if the volume's directory can be used, and otherwise
+// v1.ErrDirectoryMissing or v1.ErrNotADirectory.
+func (m *Manager) Check(id string) error {
 	vol, err := m.open(context.Background(), id)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"berth/runtime/volume/fsys"
 )
 
-// Owner is an account that a volume is given to.
-type Owner struct {
+// Accounts are the account that a volume is given to, and those of its other users.
+type Accounts struct {
 	UID, GID int
 	Others   []int // the uids of the other accounts that use the volume: what they own stays theirs
 }
@@ -22,7 +22,7 @@ type NotOwned struct {
 	Entries int
 	Path    string // of one of them; empty: the volume's folder
 	UID     int    // whose that one is; -1: unknown
-	Err     error  // why it could not be given; nil: it is one of Owner.Others
+	Err     error  // why it could not be given; nil: it is one of Accounts.Others
 }
 
 // errTooManyNames is why Own leaves what is beyond the names that it visits.
@@ -34,7 +34,7 @@ var errTooManyNames = errors.New("too many files")
 // account already costs one description, so that a second call is cheap; if ctx ends first, the next call
 // continues. A file with several names is one file, whose names are all in the volume: a container cannot
 // link to what is outside of its mount.
-func (m *Manager) Own(ctx context.Context, id string, to Owner) (left NotOwned, err error) {
+func (m *Manager) Own(ctx context.Context, id string, to Accounts) (left NotOwned, err error) {
 	err = m.change(ctx, id, "", func(vol *Volume) error {
 		o := owning{to: to, left: &left}
 		if o.names, err = vol.maxNames(vol.quota.Limit()); err != nil {
@@ -62,7 +62,7 @@ func (m *Manager) Own(ctx context.Context, id string, to Owner) (left NotOwned, 
 
 // owning is one walk of Own.
 type owning struct {
-	to    Owner
+	to    Accounts
 	left  *NotOwned
 	names int64 // that may be visited still
 }

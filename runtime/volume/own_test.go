@@ -19,7 +19,7 @@ import (
 )
 
 // theServer is the account that the tests give volumes to.
-var theServer = volume.Owner{UID: 988, GID: 989}
+var theServer = volume.Accounts{UID: 988, GID: 989}
 
 // disown puts into a volume what an installer leaves that is root.
 func disown(t *testing.T, b box) (paths []string) {

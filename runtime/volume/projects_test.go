@@ -39,7 +39,7 @@ func newHardBox(t *testing.T, top string, limit int64) box {
 	require.NoError(t, m.HardLimit())
 	m.SetLimit(id, limit, v1.Usage{})
 	require.NoError(t, m.Ensure(id))
-	require.NoError(t, m.Check(id))
+	require.NoError(t, m.SetHardLimit(id))
 	return box{m, m.Path(id), ""}
 }
 
@@ -64,7 +64,7 @@ func TestHardLimit(t *testing.T) {
 			}
 
 			b.SetLimit(id, 100<<20, v1.Usage{})
-			require.NoError(t, b.Check(id))
+			require.NoError(t, b.SetHardLimit(id))
 			require.NoError(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=60 conv=fsync"), "a larger limit")
 			require.NoError(t, b.Delete(ctx, id, "tenant"))
 			require.Error(t, asTenant(b.dir, "i=0; while [ $i -lt 18000 ]; do : > f$i || exit 1; i=$((i+1)); done"), "files have a limit too")
@@ -79,14 +79,14 @@ func TestHardLimit(t *testing.T) {
 	}
 }
 
-// checked is a reader beside which the volume is checked.
-type checked struct {
+// limiting is a reader beside which the hard limit is set.
+type limiting struct {
 	io.Reader
 	b box
 }
 
-func (c checked) Read(p []byte) (int, error) {
-	if err := c.b.Check(id); err != nil {
+func (c limiting) Read(p []byte) (int, error) {
+	if err := c.b.SetHardLimit(id); err != nil {
 		return 0, err
 	}
 	return c.Reader.Read(p)
@@ -110,8 +110,8 @@ func TestHardLimitOfRestore(t *testing.T) {
 				require.NoError(t, b.Write(t.Context(), id, "file", content(23<<20)))
 				a, _ := takeBackup(t, b)
 				require.NoError(t, a.restore(t.Context(), b, v1.RestoreReplace))
-				again := b.Restore(t.Context(), id, checked{bytes.NewReader(a.data), b}, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
-				require.NoError(t, again, "beside checks, which leave the limit lifted")
+				again := b.Restore(t.Context(), id, limiting{bytes.NewReader(a.data), b}, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
+				require.NoError(t, again, "beside SetHardLimit, which leaves the limit lifted")
 				noTemps(t, b)
 				require.Error(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=40 conv=fsync"))
 				require.NoError(t, b.Delete(t.Context(), id, "tenant"))
@@ -119,7 +119,7 @@ func TestHardLimitOfRestore(t *testing.T) {
 				m, err := volume.New(base, volume.Options{UID: -1, GID: -1, HardLimit: true})
 				require.NoError(t, err)
 				m.SetLimit(id, 200<<20, v1.Usage{})
-				require.NoError(t, m.Check(id), "after a restart")
+				require.NoError(t, m.SetHardLimit(id), "after a restart")
 				require.NoError(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=40 conv=fsync"))
 				require.NoError(t, m.Remove(t.Context(), id))
 				noVolume(t, b)
@@ -136,6 +136,7 @@ func TestNoHardLimit(t *testing.T) {
 	require.ErrorContains(t, m.HardLimit(), "has no project quotas")
 	m.SetLimit(id, 1<<20, v1.Usage{})
 	require.NoError(t, m.Ensure(id))
+	require.NoError(t, m.SetHardLimit(id))
 	require.NoError(t, m.Check(id))
 	require.NoError(t, unix.Access(m.Path(id), unix.W_OK))
 }

@@ -97,8 +97,8 @@ func TestInodesAreLeftToTheStore(t *testing.T) {
 	require.ErrorIs(t, s.Check(), v1.ErrDiskFull)
 }
 
-// TestCheckSetsTheHardLimit to that of the volume, and returns why it cannot.
-func TestCheckSetsTheHardLimit(t *testing.T) {
+// TestSetHardLimit: to that of the volume, or it returns why it cannot.
+func TestSetHardLimit(t *testing.T) {
 	const id = "own"
 	dir := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"), "which has no project quotas")
@@ -108,9 +108,9 @@ func TestCheckSetsTheHardLimit(t *testing.T) {
 	require.NoError(t, m.Ensure(id))
 	m.projects = &projects{base: dir, ids: map[string]uint32{id: firstProject}, limits: map[string]int64{id: 1 << 20}}
 	m.of(id).quota.SetLimit(1<<20, v1.Usage{})
-	require.NoError(t, m.Check(id), "it has this one")
+	require.NoError(t, m.SetHardLimit(id), "it has this one")
 	m.of(id).quota.SetLimit(1<<21, v1.Usage{})
-	require.ErrorContains(t, m.Check(id), "volume own: hard limit: ")
+	require.ErrorContains(t, m.SetHardLimit(id), "volume own: hard limit: ")
 }
 
 func TestOnDisk(t *testing.T) {

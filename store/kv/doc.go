@@ -8,8 +8,7 @@
 //     the process. Space is allocated beforehand, and writes are refused while little
 //     is free (disk.go).
 //   - After a failed commit nobody knows what is on the disk, and Badger may be unable
-//     to write. Nothing is written any more, and the owner of the database ends the
-//     process, see DB.Failed.
+//     to write. Nothing is written any more, and the daemon ends, see DB.Failed.
 //   - It opens a damaged or truncated table or log as an older state. Open
 //     verifies the tables (open.go), and a checkpoint beside them records what
 //     was on the disk (checkpoint.go).

@@ -89,7 +89,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 		Auth: func(string, string) runtime.Auth { return runtime.Auth{} },
 		Volumes: container.HostVolumes{
 			Path:      func(id string) string { return "/volumes/" + id },
-			Own:       func(context.Context, string, container.Owner) (string, error) { return "", nil },
+			Own:       func(context.Context, string, container.Accounts) (string, error) { return "", nil },
 			Configure: func(context.Context, string, []v1.ConfigFile, map[string]string) []error { return nil },
 		},
 	}
@@ -97,7 +97,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
 		Metrics:      metrics,
 		DesiredState: []controller.Source{store.Containers.Source(db, store.SpecChanged)},
-		Watch: []controller.Source{r.Watch(func() {}),
+		Signals: []controller.Source{r.EngineChanges(func() {}),
 			consoles.Source, r.Resync(resync)},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}
 	n := &node{store: db, consoles: consoles}
@@ -106,7 +106,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	parts.Go(func() { loop.Run(ctx) })
 	parts.Go(func() { _ = pulls.Run(ctx) })
 	parts.Go(func() { _ = consoles.Run(ctx) })
-	parts.Go(func() { _ = hub.Pump(ctx, db) })
+	parts.Go(func() { _ = hub.Run(ctx, db) })
 	n.addr = serve(b, db, hub)
 	n.stop = sync.OnceFunc(func() {
 		cancel()
