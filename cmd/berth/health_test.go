@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -93,7 +94,7 @@ func TestDisksOfClaims(t *testing.T) {
 	c.Storage.VolumesPath = c.VolumesIn("volumes")
 	c.Kubernetes.Claims = map[string]v1.VolumeClaim{"fast": {Claim: "berth-fast"}, "lost": {Claim: "berth-lost"}}
 	require.NoError(t, os.MkdirAll(c.VolumesIn("fast"), 0o755))
-	disks := disksOf(c)
+	disks := disksOf(c, diskSpace)
 	require.Positive(t, disks.Data.Total)
 	require.Equal(t, disks.Data.Total, disks.Claims["fast"].Total)
 	require.Zero(t, disks.Volumes.Total, "there is no such directory")
@@ -239,4 +240,26 @@ func TestOwnVolume(t *testing.T) {
 	require.Empty(t, own(7, 8))
 	require.EqualValues(t, 7, owner())
 	require.Equal(t, "operation not permitted", causeText(&fs.PathError{Op: "chown", Path: "/secret", Err: syscall.EPERM}))
+}
+
+// TestDiskThatHangs: a file system that does not answer delays the figures of no other.
+func TestDiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, answers := 0, make(chan bool)
+		measure := bounded(func(path string) v1.DiskSpace {
+			if path == "hangs" {
+				begun++
+				<-answers
+			}
+			return v1.DiskSpace{Total: 1}
+		})
+		for range 3 {
+			require.Zero(t, measure("hangs"))
+			require.NotZero(t, measure("other"))
+		}
+		require.Equal(t, 1, begun, "it is not asked again meanwhile")
+		answers <- true
+		synctest.Wait()
+		require.NotZero(t, measure("hangs"))
+	})
 }

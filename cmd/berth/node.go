@@ -22,9 +22,10 @@ import (
 	container "berth/runtime"
 )
 
-// The times between two observations of the disks and of the engine, and the limit of the latter.
+// The times between two observations of the disks and of the engine, and the limits of one.
 const (
 	disksEvery    = 5 * time.Second
+	diskTimeout   = time.Second // of one file system
 	engineEvery   = time.Minute
 	engineTimeout = 10 * time.Second
 )
@@ -121,20 +122,44 @@ func machinesOf(machines []container.Machine) (list []v1.EngineMachine) {
 
 // watchDisks observes the disks until ctx ends.
 func (n *node) watchDisks(ctx context.Context) error {
+	measure := bounded(diskSpace)
 	for ctx.Err() == nil {
-		n.disks.Store(disksOf(n.d.settings.Current()))
+		n.disks.Store(disksOf(n.d.settings.Current(), measure))
 		controller.Sleep(ctx, disksEvery)
 	}
 	return nil
 }
 
-// disksOf returns the space of the directories of a configuration.
-func disksOf(c v1.Config) *v1.NodeDisks {
-	disks := &v1.NodeDisks{Data: diskSpace(c.Storage.DataPath), Volumes: diskSpace(c.Storage.VolumesPath), Claims: map[string]v1.DiskSpace{}}
+// disksOf measures the space of the directories of a configuration.
+func disksOf(c v1.Config, measure func(path string) v1.DiskSpace) *v1.NodeDisks {
+	disks := &v1.NodeDisks{Data: measure(c.Storage.DataPath), Volumes: measure(c.Storage.VolumesPath), Claims: map[string]v1.DiskSpace{}}
 	for name := range c.Kubernetes.Claims {
-		disks.Claims[name] = diskSpace(c.VolumesIn(name))
+		disks.Claims[name] = measure(c.VolumesIn(name))
 	}
 	return disks
+}
+
+// bounded returns measure with a time limit: a network file system whose server is away hangs. The space is unknown then
+// until that call returns, and nobody waits for it again; its goroutine cannot be ended. Only one goroutine may call the result.
+func bounded(measure func(path string) v1.DiskSpace) func(path string) v1.DiskSpace {
+	hanging := map[string]chan v1.DiskSpace{}
+	return func(path string) (space v1.DiskSpace) {
+		answer, hangs := hanging[path]
+		if hangs && len(answer) == 0 {
+			return space
+		}
+		if !hangs {
+			answer = make(chan v1.DiskSpace, 1)
+			go func() { answer <- measure(path) }()
+		}
+		select {
+		case space = <-answer:
+			delete(hanging, path)
+		case <-time.After(diskTimeout):
+			hanging[path] = answer
+		}
+		return space
+	}
 }
 
 // diskSpace returns the space of the file system of a directory; zero if it is unknown.
