@@ -163,3 +163,7 @@ func (t *task) nextCrash(st *v1.ContainerStatus, now time.Time) {
 	st.Crashes++
 	st.NextRetryAt = &at
 }
+
+// roomWait is the longest time between two attempts for which no machine has room, or a quota of the cluster has none:
+// nobody reports that there is some.
+const roomWait = 30 * time.Second

@@ -20,3 +20,6 @@ func (s *Semaphore) Free() int {
 	defer s.mu.Unlock()
 	return s.free
 }
+
+// RoomWait is roomWait.
+const RoomWait = roomWait

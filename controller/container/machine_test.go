@@ -109,15 +109,36 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
+// afterRefusals returns just after an attempt, once the calls have been refused for an hour.
+func (w *world) afterRefusals(call string, n runtime.Name) {
+	time.Sleep(time.Hour)
+	for before := w.count(call, n); w.count(call, n) == before; time.Sleep(time.Second) {
+	}
+}
+
+// TestNoRoomForLong: nobody reports that a quota has room again.
+func TestNoRoomForLong(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		release := w.refuse("start", server, runtime.ErrNoRoom)
+		w.change(on)
+		w.afterRefusals("start", server)
+		w.want(v1.Exit)
+		release()
+		time.Sleep(RoomWait + time.Second)
+		w.want(v1.Running)
+	})
+}
+
 func TestNoRoomForInstaller(t *testing.T) {
 	live(t, func(w *world) {
 		release := w.refuse("start", installer, runtime.ErrNoRoom)
 		w.create(nil)
-		time.Sleep(time.Minute)
+		w.afterRefusals("start", installer)
 		w.want(v1.Installing)
 		require.Equal(t, "NoRoom", w.condition(v1.Reconciled).Reason)
 		release()
-		time.Sleep(6 * time.Minute)
+		time.Sleep(RoomWait + time.Second)
 		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Ready)
 	})

@@ -130,6 +130,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.R
 		switch {
 		case err != nil && ctx.Err() == nil:
 			r.Metrics.StepFailures.WithLabelValues(t.step.Name).Inc()
+			if errors.Is(err, runtime.ErrNoRoom) {
+				return waitFor(roomWait), t.recordFailure(reasonNoRoom, err.Error(), t.Now().Add(roomWait))
+			}
 			return res, stepError{t, err}
 		case err != nil, t.step.ends, res != (controller.Result{}):
 			return res, err
@@ -155,8 +158,6 @@ func (e stepError) reason() string {
 		return reasonVolumeMissing
 	case errors.Is(e.err, runtime.ErrHost):
 		return v1.ReasonHostFault
-	case errors.Is(e.err, runtime.ErrNoRoom):
-		return reasonNoRoom
 	}
 	return e.step.failureReason()
 }

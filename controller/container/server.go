@@ -401,6 +401,9 @@ func (t *task) recordStartFailure(reason string, err error) error {
 		}
 		setCondition(st, now, condition(v1.Started, v1.False, reason, text))
 		t.nextCrash(st, now)
+		if limit := now.Add(roomWait); reason == reasonNoRoom && st.NextRetryAt.After(limit) {
+			st.NextRetryAt = &limit
+		}
 	})
 }
 
