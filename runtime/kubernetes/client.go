@@ -53,12 +53,18 @@ var classes = []error{
 	runtime.ErrNotFound, runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrUnavailable, runtime.ErrPortTaken,
 	runtime.ErrNoAddress, runtime.ErrBadCommand, runtime.ErrMountMissing, runtime.ErrInvalid, runtime.ErrUnmanaged,
 	runtime.ErrInputFull, runtime.ErrNotRunning, runtime.ErrRunning, runtime.ErrStarting, runtime.ErrNoRoom, runtime.ErrLost,
-	errChanged, context.Canceled,
+	errChanged, errNoClass, errClaim, context.Canceled,
 }
 
 // errChanged means that a pod is not the one that the call was about: it was changed or
 // replaced since.
 var errChanged = errors.New("the pod changed")
+
+// errNoClass means that the cluster lacks a RuntimeClass or a PriorityClass. The call is repeated: an operator may create it.
+var errNoClass = errors.New("the cluster lacks a class of the placement; create it there, or change the container's placement")
+
+// errClaim means that no node can mount a claim with volumes, whatever room it has.
+var errClaim = errors.New("a claim with volumes is missing or not bound; see kubectl describe pvc: also its StorageClass may be missing")
 
 // classify wraps an error of the client in one of package runtime. An answer other than a
 // refusal says nothing about the container.
@@ -95,6 +101,8 @@ func forbidden(text string) error {
 	switch {
 	case has("exceeded quota"):
 		return runtime.ErrNoRoom
+	case has("RuntimeClass") && has("not found"), has("no PriorityClass with name"):
+		return errNoClass
 	case has("violates PodSecurity"), has("denied the request"), has("must specify"): // a quota that wants limits
 		return runtime.ErrInvalid
 	}

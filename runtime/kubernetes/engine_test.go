@@ -248,7 +248,7 @@ func testPlaced(t *testing.T, c cluster, s runtime.Spec) {
 	s.Placement = runtime.Placement{NodeSelector: map[string]string{"berth.io/test-pool": "games"}, PriorityClass: "test-placed", RuntimeClass: "test-placed",
 		Tolerations: []runtime.Toleration{{Key: "dedicated", Value: "games", Effect: "NoSchedule"}}}
 	_, err := c.Create(t.Context(), s)
-	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.ErrorIs(t, err, errNoClass)
 	require.ErrorContains(t, err, "test-placed")
 	for path, body := range map[string]string{
 		"/apis/scheduling.k8s.io/v1/priorityclasses": `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "test-placed"}, "value": 7}`,

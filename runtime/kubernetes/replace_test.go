@@ -219,6 +219,11 @@ func TestNoRoomStaysPending(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrStarting)
 	require.ErrorIs(t, err, runtime.ErrNoRoom)
 	require.Empty(t, f.calls)
+	f.pod.Status.Conditions[0].Message = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+	err = e.Start(t.Context(), n)
+	require.ErrorIs(t, err, runtime.ErrStarting)
+	require.NotErrorIs(t, err, runtime.ErrNoRoom)
+	require.ErrorContains(t, err, "StorageClass")
 	f.pod.Status.NominatedNodeName = "n2"
 	err = e.Start(t.Context(), n)
 	require.ErrorIs(t, err, runtime.ErrStarting)
@@ -228,6 +233,8 @@ func TestNoRoomStaysPending(t *testing.T) {
 
 func TestForbidden(t *testing.T) {
 	for text, want := range map[string]error{
+		`pod rejected: RuntimeClass "gvisor" not found`:           errNoClass,
+		"no PriorityClass with name paid was found":               errNoClass,
 		"exceeded quota: q, requested: pods=1":                    runtime.ErrNoRoom,
 		"failed quota: q: must specify limits.memory for: server": runtime.ErrInvalid,
 		"admission webhook \"kyverno\" denied the request: no":    runtime.ErrInvalid,

@@ -120,7 +120,11 @@ func (e *Engine) startResult(ctx context.Context, pod *core1.Pod, r record) erro
 		return nil
 	}
 	if text := unschedulable(pod); text != "" && pod.Status.NominatedNodeName == "" {
-		return fmt.Errorf("%w: %w: %s", runtime.ErrStarting, runtime.ErrNoRoom, text)
+		class := runtime.ErrNoRoom
+		if strings.Contains(strings.ToLower(text), "persistentvolumeclaim") {
+			class = errClaim
+		}
+		return fmt.Errorf("%w: %w: %s", runtime.ErrStarting, class, text)
 	}
 	return fmt.Errorf("%w: %s%s", runtime.ErrStarting, waitsFor(pod), e.lastWarning(ctx, pod))
 }
