@@ -38,6 +38,50 @@ func TestCreateShowsAddress(t *testing.T) {
 	p.clean(b)
 }
 
+// TestStorageOfAVolume: the claim of a new volume can be chosen where the node has more than one.
+func TestStorageOfAVolume(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	p := openTab(t)
+	visitLogin(p, b)
+	eval[any](p, `{
+		const real = window.fetch;
+		window.fetch = async (url, request) => {
+			const answer = await real(url, request);
+			if (!String(url).endsWith('/node')) return answer;
+			const node = await answer.json();
+			node.disk.claims = window.claims ?? {};
+			return new Response(JSON.stringify(node), answer);
+		};
+		0;
+	}`)
+	p.keys(b.Token + "\r")
+	p.shows(".strip", "Ready")
+	p.goTo("#/volumes")
+	p.click("button", "New volume")
+	p.shows("dialog", "Size limit")
+	require.False(t, eval[bool](p, "!!document.querySelector('#field-storage')"), "Docker has no claims")
+	p.answer("Cancel")
+	eval[any](p, "claims = { fast: { total: 2, free: 1 }, acme: { total: 2, free: 1 } }")
+	for _, form := range []struct{ view, open, send string }{{"volumes", "New volume", "Create"}, {"containers", "New container", "Create and start"}} {
+		p.goTo("#/" + form.view)
+		p.click("button", form.open)
+		p.until("the claims", "[...document.querySelectorAll('#field-storage option')].map((o) => o.value).join() === ',acme,fast'")
+		if form.view == "containers" {
+			p.fill("Name", "placed")
+			p.fill("Image", enginetest.Busybox(t))
+		}
+		eval[any](p, `(() => { const select = document.querySelector('#field-storage'); select.value = 'fast'; select.dispatchEvent(new Event('input', { bubbles: true })); })()`)
+		p.axe("the storage of " + form.view)
+		p.click("dialog button", form.send)
+		p.shows("dialog .error", "a key of kubernetes.claims") // the daemon's refusal of what was sent
+		p.click("dialog button", "Cancel")
+	}
+	var left struct{ Volumes []any }
+	b.Get(t, "/volumes", &left)
+	require.Empty(t, left.Volumes)
+}
+
 // TestFormErrors: errors are beside their fields, all at once, in the words of the form.
 func TestFormErrors(t *testing.T) {
 	t.Parallel()

@@ -7,20 +7,23 @@ import { port } from './format.js';
 export const names = {
   internal_id: 'id', name: 'id', image: 'image', startup_command: 'command', start_pattern: 'pattern', install_script: 'install',
   ports: 'ports', ip: 'ports', port: 'ports', port_bound: 'ports', port_not_in_pool: 'ports', container_exists: 'id', container_deleting: 'id',
-  'limits.memory': 'memory', 'limits.cpu': 'cpu', 'limits.disk': 'disk', size_limit: 'disk',
+  'limits.memory': 'memory', 'limits.cpu': 'cpu', 'limits.disk': 'disk', size_limit: 'disk', storage: 'storage',
 }; // prettier-ignore
+
+// volumeOf returns the request for a volume. Neither field is needed.
+export const volumeOf = (disk, storage) => ({ ...(disk && { size_limit: disk }), ...(storage && { storage }) });
 
 // make adds the ports that the pool lacks, makes a volume and a container on it, and
 // starts it. If the daemon refuses one of them, those before it are removed again.
-export async function make(api, id, disk, spec) {
+export async function make(api, id, volume, spec) {
   const made = [];
   try {
     for (const one of spec.ports) {
       if (await added(api, one)) made.push(`network/ports/${path(one.ip)}/${one.port}?protocol=${one.protocol}`);
     }
-    const volume = await api.post('volumes', disk ? { name: id, size_limit: disk } : { name: id });
-    made.push(`volumes/${path(volume.volume_id)}`);
-    await api.put(`containers/${path(id)}`, { ...spec, volume_id: volume.volume_id, power: 'running' });
+    const { volume_id } = await api.post('volumes', { name: id, ...volume });
+    made.push(`volumes/${path(volume_id)}`);
+    await api.put(`containers/${path(id)}`, { ...spec, volume_id, power: 'running' });
   } catch (error) {
     const refused = error instanceof FieldError || (error.status >= 400 && error.status < 500);
     for (const one of refused ? made.reverse() : []) await api.remove(one).catch(() => {});

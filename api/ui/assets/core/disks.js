@@ -18,3 +18,6 @@ export function missing(disks) {
     ...claims.map(([name]) => `the directory of the claim ${name} is missing: mount it at claims/${name} of storage.data_path`),
   ];
 }
+
+// storages returns the names of the claims that a new volume may be on; the empty one is that of storage.volumes_path.
+export const storages = (disks) => ['', ...Object.keys(disks?.claims ?? {}).sort()];

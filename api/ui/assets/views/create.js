@@ -1,16 +1,16 @@
 import { html, useState } from './html.js';
 import { all } from '../core/api.js';
-import { make, names } from '../core/create.js';
+import { make, names, volumeOf } from '../core/create.js';
 import { check } from '../core/form.js';
 import { port } from '../core/format.js';
 import { addresses, parseCores, parsePorts, parseSize, reach } from '../core/input.js';
 import { usePage, useRead } from './context.js';
 import { Dialog } from './dialogs.js';
 import { FromEgg } from './egg.js';
-import { Field, Rest, useForm } from './form.js';
+import { Field, Rest, Storage, useForm } from './form.js';
 
 const empty = {
-  id: '', image: '', command: '', pattern: '', install: '', address: '0.0.0.0', ports: '', memory: '', cpu: '', disk: '',
+  id: '', image: '', command: '', pattern: '', install: '', address: '0.0.0.0', ports: '', memory: '', cpu: '', disk: '', storage: '',
 }; // prettier-ignore
 
 function required(text, what) {
@@ -96,7 +96,7 @@ function Plain({ close, egg }) {
       const checked = read(values, (name) => list.some((c) => c.internal_id === name));
       id = checked.id;
       const { image, ports, memory, cpu, disk } = checked;
-      return make(api, id, disk, {
+      return make(api, id, volumeOf(disk, values.storage), {
         image,
         startup_command: values.command,
         start_pattern: values.pattern,
@@ -125,6 +125,7 @@ function Plain({ close, egg }) {
         <${Field} label="Disk" placeholder="10 GiB" ...${bind('disk')} />
       </div>
       <p class="quiet help">An empty limit is no limit.</p>
+      <${Storage} form=${form} />
       <${Field} label="Install script" area ...${bind('install')} help="Runs once in the new volume, before the first start" />
       <${Rest} text=${form.rest} />
       <footer>

@@ -1,11 +1,11 @@
 import { html, useState } from './html.js';
-import { make, names } from '../core/create.js';
+import { make, names, volumeOf } from '../core/create.js';
 import { check, FieldErrors } from '../core/form.js';
 import { bothProtocols, parsePorts, parseSize } from '../core/input.js';
 import { visible, visibleLines } from '../core/text.js';
 import { usePage } from './context.js';
 import { Dialog } from './dialogs.js';
-import { Field, Rest, useForm } from './form.js';
+import { Field, Rest, Storage, useForm } from './form.js';
 
 const maxEgg = 1024 ** 2; // bytes
 
@@ -62,6 +62,7 @@ function initial(egg) {
     ports: '',
     memory: '',
     disk: '',
+    storage: '',
   };
   for (const v of egg.variables) values[variable(v.name)] = v.value;
   return values;
@@ -106,7 +107,8 @@ function Choices({ text, egg, close, newName, network: Network }) {
     event.preventDefault();
     if (!current) return form.send(convert);
     const { id, disk } = shown;
-    if (!(await form.send(() => make(api, id, disk, { ports: [], ...shown.import.spec })))) return undefined;
+    if (!(await form.send(() => make(api, id, volumeOf(disk, values.storage), { ports: [], ...shown.import.spec }))))
+      return undefined;
     say(`${id} is created`);
     close();
     return go({ view: 'containers', id, tab: 'console' });
@@ -124,6 +126,7 @@ function Choices({ text, egg, close, newName, network: Network }) {
         <${Field} label="Disk" placeholder="10 GiB" ...${bind('disk')} />
       </div>
       <p class="quiet help">The first port is the game's, tcp and udp. An empty limit is no limit.</p>
+      <${Storage} form=${form} />
       ${egg.variables.map((v) => html`<${Variable} key=${v.name} v=${v} bind=${bind(variable(v.name))} />`)}
       ${current && html`<${Specification} got=${shown.import} />`}
       <${Rest} text=${form.rest} />

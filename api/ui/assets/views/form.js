@@ -1,7 +1,8 @@
 import { html, useEffect, useRef, useState } from './html.js';
+import { storages } from '../core/disks.js';
 import { errorsOf } from '../core/form.js';
 import { visible } from '../core/text.js';
-import { usePage } from './context.js';
+import { usePage, useRead } from './context.js';
 
 const none = { fields: {}, rest: '' };
 
@@ -66,6 +67,19 @@ export function Field({ label, help, error, area, name, children, ...rest }) {
     ${error && html`<p class="error" id=${`${id}-error`}>${visible(error)}</p>`}
     ${help && html`<div class="quiet help" id=${`${id}-help`}>${help}</div>`}
   </div>`;
+}
+
+// Storage asks for the claim that a new volume is on, if the node has more than one.
+export function Storage({ form }) {
+  const { api } = usePage();
+  const { data } = useRead(() => api.get('node'), [api]);
+  const names = storages(data?.disk);
+  return (
+    names.length > 1 &&
+    html`<${Field} label="Storage" ...${form.bind('storage')}>
+      ${names.map((name) => html`<option key=${name} value=${name} selected=${name === form.values.storage}>${name ? `claim ${name}` : 'the default'}</option>`)}
+    <//>`
+  );
 }
 
 // Rest is an error of a form that is about none of its fields.

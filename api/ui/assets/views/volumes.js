@@ -1,11 +1,13 @@
 import { html, useState } from './html.js';
 import { all, path } from '../core/api.js';
+import { volumeOf } from '../core/create.js';
 import { bytes, clock } from '../core/format.js';
 import { parseSize } from '../core/input.js';
 import { format } from '../core/route.js';
 import { visible } from '../core/text.js';
 import { usePage, useAction, useNow, useRead } from './context.js';
 import { Browser } from './files.js';
+import { Storage } from './form.js';
 import { List } from './list.js';
 import { Meter } from './strip.js';
 import { Prompt } from './prompt.js';
@@ -25,8 +27,8 @@ export function Volumes({ place }) {
   const [run] = useAction();
   const { data, error, reload } = useRead(() => all(api, 'volumes', 'volumes'), [api], 10);
 
-  async function create(text) {
-    await api.post('volumes', text.trim() ? { size_limit: parseSize(text) } : undefined);
+  async function create(text, { storage }) {
+    await api.post('volumes', volumeOf(text.trim() && parseSize(text), storage));
     say('The volume is created');
     reload();
   }
@@ -59,6 +61,6 @@ export function Volumes({ place }) {
   ].filter(Boolean); // prettier-ignore
   return html`<${List} name="volumes" items=${data} error=${error} columns=${columns} keyOf=${(v) => v.volume_id} empty="There are no volumes yet."
       text=${(v) => `${v.name} ${v.volume_id} ${v.storage} ${v.used_by.join(' ')} ${Object.entries(v.labels).flat().join(' ')}`}
-      tools=${rights.node('admin') && html`<button class="primary" onClick=${() => setPrompt({ title: 'New volume', label: 'Size limit', value: '10 GiB', action: 'Create', done: create })}>New volume</button>`} />
+      tools=${rights.node('admin') && html`<button class="primary" onClick=${() => setPrompt({ title: 'New volume', label: 'Size limit', value: '10 GiB', action: 'Create', more: { values: { storage: '' }, fields: Storage }, done: create })}>New volume</button>`} />
     ${prompt && html`<${Prompt} prompt=${prompt} close=${() => setPrompt(null)} />`}`;
 }
