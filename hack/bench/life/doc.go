@@ -4,7 +4,7 @@
 //
 //	go test -run '^$' -bench . -benchtime 25x ./hack/bench/life
 //
-// BenchmarkCluster measures the same on the cluster of hack/kube, without a floor:
+// BenchmarkCluster measures the same on the cluster of hack/kube; only starts at once have a floor:
 //
 //	hack/kube/kube.sh with go test -tags cluster -run '^$' -bench Cluster -benchtime 1x ./hack/bench/life
 package life
