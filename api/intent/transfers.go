@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -277,14 +278,39 @@ func AnnounceTransfer(tx *store.Tx, t v1.Transfer) (r v1.ArrivalRequest, err err
 		r.Schedules = append(r.Schedules, v1.ArrivalSchedule{Name: schedule.Spec.Name, Spec: v1.ScheduleView{ScheduleSpec: schedule.Spec}})
 	}
 	stopped := v1.TransferStateOf(t) == v1.TransferFinishing
+	var backups []v1.ArrivalBackup
 	for _, b := range Movable(tx, t) {
 		if stopped && !slices.Contains(t.Status.Backups, b.Meta.ID) {
 			continue // its archive has not arrived, and nobody waits for it
 		}
 		b.Spec.Maker, b.Spec.RequestedBy, b.Spec.MovedBy = v1.Maker{}, v1.Actor{}, ""
-		r.Backups = append(r.Backups, v1.ArrivalBackup{BackupID: b.Meta.ID, CreatedAt: b.Meta.CreatedAt, Spec: b.Spec, Status: b.Status})
+		backups = append(backups, v1.ArrivalBackup{BackupID: b.Meta.ID, CreatedAt: b.Meta.CreatedAt, Spec: b.Spec, Status: b.Status})
 	}
+	if !stopped { // then all of them go: those that have arrived are deleted here
+		backups = fitting(backups, maxAnnouncement-sizeOf(r))
+	}
+	r.Backups = backups
 	return r, nil
+}
+
+// maxAnnouncement bounds an announcement, in bytes: the destination accepts a MiB unless its server.body_limit is lower.
+const maxAnnouncement = int(v1.MiB - v1.KiB)
+
+// fitting returns the newest of some backups, as many as have so many bytes in an announcement. The others stay here.
+func fitting(backups []v1.ArrivalBackup, room int) []v1.ArrivalBackup {
+	slices.SortStableFunc(backups, func(a, b v1.ArrivalBackup) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	for i, b := range backups {
+		if room -= sizeOf(b) + 1; room < 0 { // and a comma
+			return backups[:i]
+		}
+	}
+	return backups
+}
+
+// sizeOf returns the bytes of a part of an announcement.
+func sizeOf(part any) int {
+	text, _ := json.Marshal(part) // stored objects can be encoded
+	return len(text)
 }
 
 // Runs reports whether the container of a transfer is to run.
