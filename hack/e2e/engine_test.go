@@ -157,11 +157,7 @@ func TestEngineIsKilled(t *testing.T) {
 // berthOn starts a berth on an isolated engine.
 func berthOn(t *testing.T, engine *enginetest.Isolated) *berthtest.Berth {
 	t.Helper()
-	b := berthtest.Prepare(t, berthtest.Options{})
-	b.Engine = engine.Client
-	b.Run(t)
-	b.Ready(t)
-	return b
+	return berthtest.Start(t, berthtest.Options{Engine: engine.Client})
 }
 
 // outage ends the engine and starts it again.

@@ -24,6 +24,8 @@ type Options struct {
 	Env    []string // further environment variables, "KEY=value"
 	Data   string   // its data directory; empty: a new one
 	Limits []string // options of prlimit, such as "--nofile=4096:4096"
+
+	Engine *enginetest.Client // nil: the cluster beside the test, or else the shared engine
 }
 
 // Berth is a daemon with a configuration, a data directory and a port of its own.
@@ -66,7 +68,10 @@ func Prepare(t testing.TB, o Options) *Berth {
 	if o.Data != "" {
 		b.Data = o.Data
 	}
-	if kubetest.Running() {
+	switch {
+	case o.Engine != nil:
+		b.Engine = o.Engine
+	case kubetest.Running():
 		b.Data = kubetest.Dir(t)
 		volumes := filepath.Join(b.Data, "volumes")
 		if err := os.Mkdir(volumes, 0o755); err != nil {
@@ -74,7 +79,7 @@ func Prepare(t testing.TB, o Options) *Berth {
 		}
 		b.Cluster = kubetest.New(t, volumes)
 		o.Config += "\n" + b.Cluster.Config()
-	} else {
+	default:
 		b.Engine = enginetest.Shared(t)
 	}
 	b.WriteConfig(t, fmt.Sprintf("server: {host: 127.0.0.1, port: %d}\nauthorization: {token: %s}\n"+

@@ -42,7 +42,8 @@ func (c *Client) Busybox(t testing.TB) string {
 // Import creates an image from a tar of its root and lines of a Dockerfile.
 func (c *Client) Import(t testing.TB, ref string, root []byte, changes ...string) {
 	t.Helper()
-	repository, tag, _ := strings.Cut(ref, ":")
+	colon := strings.LastIndex(ref, ":")
+	repository, tag := ref[:colon], ref[colon+1:]
 	query := url.Values{"fromSrc": {"-"}, "repo": {repository}, "tag": {tag}, "changes": changes}
 	noError(t, c.Must(t, http.MethodPost, "/images/create?"+query.Encode(), bytes.NewReader(root)))
 }
