@@ -75,7 +75,7 @@ type FileWriter interface {
 	Mkdir(ctx context.Context, volume, path string) error
 	Copy(ctx context.Context, volume, source, destination string) error
 	Rename(ctx context.Context, volume, source, destination string) error
-	Delete(ctx context.Context, volume, path string) error
+	Delete(ctx context.Context, volume, path string, check func(content fs.FileInfo) error) error
 	Chmod(ctx context.Context, volume, path string, mode fs.FileMode) error
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strconv"
 
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -46,7 +47,7 @@ func (s files) delete(c *call) (pathBody, error) {
 		return pathBody{}, err
 	}
 	return s.onPath(c, v1.DotsInNames, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
-		return f.Delete(ctx, id, path)
+		return f.Delete(ctx, id, path, edge.Preconditions(c.Ctx))
 	})
 }
 

@@ -160,6 +160,39 @@ func TestLostUpdate(t *testing.T) {
 	}
 }
 
+// TestDeleteOfAChangedFile: of two clients, the one that has not seen the other's change deletes nothing.
+func TestDeleteOfAChangedFile(t *testing.T) {
+	h := newFileHarness(t)
+	remove := func(path string, header http.Header) answer {
+		return h.do(request{method: "DELETE", path: h.at("files", "path", path), header: header})
+	}
+	tagOf := func(path string) string { return h.download(nil, path).header.Get("ETag") }
+	h.put("f", "first")
+	require.NoError(t, os.Symlink("f", filepath.Join(h.dir, "link")))
+	opened := tagOf("f")
+	h.put("f", "of another client")
+	for _, path := range []string{"f", "link"} {
+		for _, header := range []http.Header{{"If-Match": {opened}}, {"If-Match": {"nonsense"}}, {"If-None-Match": {tagOf("f")}}} {
+			a := remove(path, header)
+			require.Equal(t, "412 precondition_failed", fmt.Sprint(a.status, " ", a.header.Get("X-Error-Code")), header)
+			require.Equal(t, "of another client", h.get(path), header)
+		}
+	}
+	require.Equal(t, 404, remove("none", http.Header{"If-Match": {opened}}).status)
+	require.Equal(t, 200, remove("link", http.Header{"If-Match": {tagOf("link")}}).status)
+	require.Equal(t, "of another client", h.get("f"), "a link alone is deleted")
+	require.Equal(t, 200, remove("f", http.Header{"If-Match": {tagOf("f")}}).status)
+	require.NoFileExists(t, filepath.Join(h.dir, "f"))
+
+	require.NoError(t, os.Symlink("/outside", filepath.Join(h.dir, "link")))
+	require.Equal(t, 400, remove("link", http.Header{"If-Match": {"*"}}).status, "it has no content to compare")
+	require.Equal(t, 200, remove("link", nil).status)
+	require.NoError(t, os.Symlink("nothing", filepath.Join(h.dir, "link")))
+	require.Equal(t, 412, remove("link", http.Header{"If-Match": {"*"}}).status)
+	h.put("folder/f", "x")
+	require.Equal(t, 200, remove("folder", http.Header{"If-Match": {"*"}}).status)
+}
+
 // TestLostUpdateAtOnce: the file is compared when all of the content is there, just before it is replaced.
 func TestLostUpdateAtOnce(t *testing.T) {
 	h := newFileHarness(t)
@@ -190,7 +223,11 @@ func TestLostUpdateAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			a := h.do(request{method: "PUT", path: h.at("files/content", "path", "f"), accept: "-", body: fmt.Sprint(i), header: http.Header{"If-Match": {tag}}})
+			r := request{method: "PUT", path: h.at("files/content", "path", "f"), accept: "-", body: fmt.Sprint(i), header: http.Header{"If-Match": {tag}}}
+			if i%2 == 1 {
+				r = request{method: "DELETE", path: h.at("files", "path", "f"), header: r.header}
+			}
+			a := h.do(r)
 			if a.status == 200 {
 				won.Add(1)
 			}

@@ -195,12 +195,37 @@ func intoItself(verb string) error {
 
 // Delete removes p and everything in it. p disappears at once; if ctx ends before
 // everything is removed, the next scan removes the rest.
-func (m *Manager) Delete(ctx context.Context, id, p string) error {
+//
+// Delete fails with the error of check, which is called with the description of the content at p, behind links,
+// or nil if a link leads to none. Between that call and the removal nothing but a program in a container
+// replaces the content. A nil check allows any.
+func (m *Manager) Delete(ctx context.Context, id, p string, check func(content fs.FileInfo) error) error {
 	p, err := parseEntry(p)
 	if err != nil {
 		return err
 	}
-	return m.changeIn(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error { return vol.delete(ctx, dir, base) })
+	return m.changeIn(ctx, id, p, func(vol *Volume, dir *fsys.Folder, base string) error {
+		return vol.delete(ctx, dir, base, func() error { return vol.checkContent(p, check) })
+	})
+}
+
+// checkContent calls check, unless it is nil, with the description of what p leads to.
+func (vol *Volume) checkContent(p string, check func(content fs.FileInfo) error) error {
+	if check == nil {
+		return nil
+	}
+	name, err := vol.follow(p)
+	if err != nil {
+		return err
+	}
+	content, err := vol.root.Lstat(name)
+	if fsys.Is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		return check(nil)
+	}
+	if err != nil {
+		return err
+	}
+	return check(content)
 }
 
 // changeIn is change, and opens the folder of p. base is the name in it.
@@ -215,7 +240,7 @@ func (m *Manager) changeIn(ctx context.Context, id, p string, do func(vol *Volum
 	})
 }
 
-func (vol *Volume) delete(ctx context.Context, dir *fsys.Folder, base string) error {
+func (vol *Volume) delete(ctx context.Context, dir *fsys.Folder, base string, check func() error) error {
 	if err := vol.allowTree(dir, base, nil, ""); err != nil {
 		return err
 	}
@@ -225,7 +250,18 @@ func (vol *Volume) delete(ctx context.Context, dir *fsys.Folder, base string) er
 	}
 	defer in.Close()
 	gone := randomName(removedPrefix)
-	if err := dir.RenameNew(base, in, gone); err != nil {
+	hide := func() error {
+		vol.replacing.Lock()
+		defer vol.replacing.Unlock()
+		if _, err := dir.Lstat(base); err != nil {
+			return err
+		}
+		if err := check(); err != nil {
+			return err
+		}
+		return dir.RenameNew(base, in, gone)
+	}
+	if err := hide(); err != nil {
 		return err
 	}
 	freed, err := removeTree(ctx, in, gone)

@@ -167,8 +167,8 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	require.Equal(t, "size_limit_exceeded", code(box{Manager: reopen(t, b, less)}.Decompress(ctx, id, a.Path, "out")))
 	require.Equal(t, before, tree(t, b.dir, true), "it extracts nothing")
 	require.NoError(t, b.Decompress(ctx, id, a.Path, "out"), "the bound is the same both ways")
-	require.NoError(t, b.Delete(ctx, id, "out"))
-	require.NoError(t, b.Delete(ctx, id, a.Path))
+	require.NoError(t, b.Delete(ctx, id, "out", nil))
+	require.NoError(t, b.Delete(ctx, id, a.Path, nil))
 	for i := range 60 {
 		require.NoError(t, os.Link(filepath.Join(b.dir, fmt.Sprint("some/", long, i)), filepath.Join(b.dir, fmt.Sprint("some/more", long, i))))
 	}

@@ -23,7 +23,7 @@ func TestDeleteCancelled(t *testing.T) {
 	require.NoError(t, err)
 	ctx := &after{Context: t.Context()}
 	ctx.n.Store(5)
-	require.ErrorIs(t, b.Delete(ctx, id, "all"), context.Canceled)
+	require.ErrorIs(t, b.Delete(ctx, id, "all", nil), context.Canceled)
 	require.NoDirExists(t, filepath.Join(b.dir, "all"))
 	_, err = b.Scan(t.Context(), id)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestRemovalWithSwappedParents(t *testing.T) {
 		remove func(ctx context.Context, b box) error
 	}{
 		"volume": {".tmp/" + id + "/*/tree", func(ctx context.Context, b box) error { return b.Remove(ctx, id) }},
-		"folder": {".tmp/" + id + "/*", func(ctx context.Context, b box) error { return b.Delete(ctx, id, "tree") }},
+		"folder": {".tmp/" + id + "/*", func(ctx context.Context, b box) error { return b.Delete(ctx, id, "tree", nil) }},
 	}
 	for name, r := range removals {
 		for _, level := range []int{10, 46, 47} {
@@ -115,7 +115,7 @@ func TestDeleteKeepsLinkTarget(t *testing.T) {
 	b := newBox(t, options())
 	require.NoError(t, os.Symlink(b.outside, filepath.Join(b.dir, "out")))
 	require.NoError(t, b.Rename(t.Context(), id, "out", "moved"))
-	require.NoError(t, b.Delete(t.Context(), id, "moved"))
+	require.NoError(t, b.Delete(t.Context(), id, "moved", nil))
 	require.FileExists(t, filepath.Join(b.outside, "folder/secret"))
 	require.Empty(t, b.names(t))
 }

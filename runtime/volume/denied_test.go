@@ -76,8 +76,8 @@ func TestDeniedFiles(t *testing.T) {
 		"rename a folder so that a file is denied": rename("other", "later"), "rename over": rename("plain.txt", "server.jar"),
 		"copy": duplicate("server.jar", "x"), "copy the parent": duplicate("config", "x"), "copy through a link": duplicate("to-jar", "x"),
 		"copy to": duplicate("plain.txt", "to-keys/x"), "copy a folder so that a file is denied": duplicate("other", "later"),
-		"delete":            func(ctx context.Context, b box) error { return b.Delete(ctx, id, "server.jar") },
-		"delete the parent": func(ctx context.Context, b box) error { return b.Delete(ctx, id, "config") },
+		"delete":            func(ctx context.Context, b box) error { return b.Delete(ctx, id, "server.jar", nil) },
+		"delete the parent": func(ctx context.Context, b box) error { return b.Delete(ctx, id, "config", nil) },
 		"chmod":             func(ctx context.Context, b box) error { return b.Chmod(ctx, id, "to-config/secret.yml", 0o777) },
 		"compress to": func(ctx context.Context, b box) error {
 			_, err := b.Compress(ctx, id, v1.Compression{Format: "zip", Output: "keys/x", Paths: []string{"plain.txt"}})
@@ -149,7 +149,7 @@ func TestDeniedFilesAreListed(t *testing.T) {
 	require.NoError(t, b.Write(ctx, id, "config/plain.yml", strings.NewReader("new")))
 	require.NoError(t, b.Rename(ctx, id, "free", "freed"))
 	require.NoError(t, b.Copy(ctx, id, "freed", "a/b"))
-	require.NoError(t, b.Delete(ctx, id, "freed"))
+	require.NoError(t, b.Delete(ctx, id, "freed", nil))
 	require.NoError(t, b.Decompress(ctx, id, "jar.zip", "a"), "the pattern is for the root")
 
 	got, err := b.Compress(ctx, id, v1.Compression{Format: "zip", Output: "all"})

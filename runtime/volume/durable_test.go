@@ -31,7 +31,7 @@ var durable = map[string]struct {
 		"fsync temp, rename temp d/new, fsync d"},
 	"rename": {func(t *testing.T, b box) error { return b.Rename(t.Context(), id, "d/old", "e/new") },
 		"rename d/old e/new, fsync e, fsync d"},
-	"delete": {func(t *testing.T, b box) error { return b.Delete(t.Context(), id, "d/old") },
+	"delete": {func(t *testing.T, b box) error { return b.Delete(t.Context(), id, "d/old", nil) },
 		"rename d/old temp, fsync d"},
 	"folder": {func(t *testing.T, b box) error { return b.Mkdir(t.Context(), id, "d/new") },
 		"fsync d"},

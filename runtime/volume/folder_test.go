@@ -89,8 +89,8 @@ func client(ctx context.Context, b box, r *rand.Rand, calls, leaks *atomic.Int64
 		default:
 			_ = f.call(ctx, b, p)
 		}
-		_ = b.Delete(ctx, id, "taken")
-		_ = b.Delete(ctx, id, "taken.tar.gz")
+		_ = b.Delete(ctx, id, "taken", nil)
+		_ = b.Delete(ctx, id, "taken.tar.gz", nil)
 	}
 }
 
@@ -153,8 +153,8 @@ func readers(ctx context.Context, b box, name string) (leaks int64) {
 	leaks += leak(ctx, b, name+"/entry")
 	if a, err := b.Compress(ctx, id, v1.Compression{Output: name, Folder: "d", Format: "tar"}); err == nil {
 		leaks += leak(ctx, b, a.Path)
-		_ = b.Delete(ctx, id, a.Path)
+		_ = b.Delete(ctx, id, a.Path, nil)
 	}
-	_ = b.Delete(ctx, id, name)
+	_ = b.Delete(ctx, id, name, nil)
 	return leaks
 }

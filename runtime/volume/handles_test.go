@@ -45,7 +45,7 @@ func TestHandlesAtAnyDepth(t *testing.T) {
 		"write":  func(ctx context.Context, b box) error { return b.Write(ctx, id, "in/"+within+"/x", content(1)) },
 		"chmod":  func(ctx context.Context, b box) error { return b.Chmod(ctx, id, "in/"+within, 0o700) },
 		"rename": func(ctx context.Context, b box) error { return b.Rename(ctx, id, "in/"+within, "up") },
-		"delete": func(ctx context.Context, b box) error { return b.Delete(ctx, id, "in") },
+		"delete": func(ctx context.Context, b box) error { return b.Delete(ctx, id, "in", nil) },
 		"remove": func(ctx context.Context, b box) error { return b.Remove(ctx, id) },
 		"sweep": func(ctx context.Context, b box) error {
 			if err := errors.Join(os.MkdirAll(b.temps(), 0o700), os.Rename(filepath.Join(b.dir, "in"), filepath.Join(b.temps(), "left"))); err != nil {

@@ -93,7 +93,7 @@ type state struct {
 	*gate
 	quota *quota
 
-	replacing sync.Mutex // held from the check of a file until it is replaced
+	replacing sync.Mutex // held from the check of a file until it is replaced or deleted
 }
 
 // of returns the state of a volume.

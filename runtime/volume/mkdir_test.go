@@ -17,10 +17,10 @@ func TestDeepPaths(t *testing.T) {
 	deep := strings.TrimSuffix(strings.Repeat("a/", v1.MaxPath/2), "/")
 	require.NoError(t, b.Mkdir(ctx, id, deep))
 	require.NoError(t, b.Mkdir(ctx, id, deep))
-	require.NoError(t, b.Delete(ctx, id, deep))
+	require.NoError(t, b.Delete(ctx, id, deep, nil))
 	require.NoError(t, b.Write(ctx, id, deep, strings.NewReader("x")))
 	require.Equal(t, "file_exists", code(b.Mkdir(ctx, id, deep)))
-	require.NoError(t, b.Delete(ctx, id, "a"))
+	require.NoError(t, b.Delete(ctx, id, "a", nil))
 	require.Zero(t, b.Used(id).Bytes)
 }
 

@@ -48,7 +48,7 @@ var fields = []field{
 	}},
 	{"list", true, func(ctx context.Context, b box, p string) error { _, err := b.List(ctx, id, p); return err }},
 	{"mkdir", true, func(ctx context.Context, b box, p string) error { return b.Mkdir(ctx, id, p) }},
-	{"delete", false, func(ctx context.Context, b box, p string) error { return b.Delete(ctx, id, p) }},
+	{"delete", false, func(ctx context.Context, b box, p string) error { return b.Delete(ctx, id, p, nil) }},
 	{"rename source", false, func(ctx context.Context, b box, p string) error { return b.Rename(ctx, id, p, "taken") }},
 	{"rename destination", false, func(ctx context.Context, b box, p string) error { return b.Rename(ctx, id, "dir/file", p) }},
 	{"copy source", true, func(ctx context.Context, b box, p string) error { return b.Copy(ctx, id, p, "taken") }},
@@ -196,7 +196,7 @@ func TestAnyName(t *testing.T) {
 		require.Equal(t, shown+"/a.zip", archive.Path)
 		require.NoError(t, b.Copy(t.Context(), id, file, "./"+list[0].Name))
 		require.NoError(t, b.Rename(t.Context(), id, "./"+list[0].Name, shown+"/b"))
-		require.NoError(t, b.Delete(t.Context(), id, shown))
+		require.NoError(t, b.Delete(t.Context(), id, shown, nil))
 		require.Equal(t, []string{"dir"}, b.names(t))
 	}
 }

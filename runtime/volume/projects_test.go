@@ -66,7 +66,7 @@ func TestHardLimit(t *testing.T) {
 			b.SetLimit(id, 100<<20, v1.Usage{})
 			require.NoError(t, b.SetHardLimit(id))
 			require.NoError(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=60 conv=fsync"), "a larger limit")
-			require.NoError(t, b.Delete(ctx, id, "tenant"))
+			require.NoError(t, b.Delete(ctx, id, "tenant", nil))
 			require.Error(t, asTenant(b.dir, "i=0; while [ $i -lt 18000 ]; do : > f$i || exit 1; i=$((i+1)); done"), "files have a limit too")
 			require.NoError(t, asTenant(b.dir, "rm f*"))
 			_, err = b.Scan(ctx, id)
@@ -114,7 +114,7 @@ func TestHardLimitOfRestore(t *testing.T) {
 				require.NoError(t, again, "beside SetHardLimit, which leaves the limit lifted")
 				noTemps(t, b)
 				require.Error(t, asTenant(b.dir, "dd if=/dev/zero of=tenant bs=1M count=40 conv=fsync"))
-				require.NoError(t, b.Delete(t.Context(), id, "tenant"))
+				require.NoError(t, b.Delete(t.Context(), id, "tenant", nil))
 
 				m, err := volume.New(base, volume.Options{UID: -1, GID: -1, HardLimit: true})
 				require.NoError(t, err)

@@ -20,10 +20,10 @@ func TestRenameAndDelete(t *testing.T) {
 	require.Equal(t, "invalid_path", code(b.Rename(ctx, id, ".", "x")))
 	require.Equal(t, "invalid_path", code(b.Rename(ctx, id, "new", ".")))
 
-	require.Equal(t, "invalid_path", code(b.Delete(ctx, id, ".")))
-	require.Equal(t, "invalid_path", code(b.Delete(ctx, id, "./")))
-	require.EqualError(t, b.Delete(ctx, id, "none"), "Path not found: none")
-	require.NoError(t, b.Delete(ctx, id, "new"))
-	require.NoError(t, b.Delete(ctx, id, "two"))
+	require.Equal(t, "invalid_path", code(b.Delete(ctx, id, ".", nil)))
+	require.Equal(t, "invalid_path", code(b.Delete(ctx, id, "./", nil)))
+	require.EqualError(t, b.Delete(ctx, id, "none", nil), "Path not found: none")
+	require.NoError(t, b.Delete(ctx, id, "new", nil))
+	require.NoError(t, b.Delete(ctx, id, "two", nil))
 	require.Empty(t, b.names(t))
 }

@@ -31,7 +31,7 @@ func TestUsageMatchesScan(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"))
 	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"), "over the files that exist")
-	require.NoError(t, b.Delete(ctx, id, "a"))
+	require.NoError(t, b.Delete(ctx, id, "a", nil))
 	kept := b.Used(id).Bytes
 	measured, err := b.Scan(ctx, id)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestDeepTree(t *testing.T) {
 	require.Equal(t, "invalid_request", code(err))
 	require.Equal(t, "invalid_request", code(b.Copy(t.Context(), id, "x", "y")))
 	before := descriptors(t)
-	require.NoError(t, b.Delete(t.Context(), id, "x"))
+	require.NoError(t, b.Delete(t.Context(), id, "x", nil))
 	require.Equal(t, before, descriptors(t))
 	require.Empty(t, b.names(t))
 }

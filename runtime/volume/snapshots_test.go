@@ -334,7 +334,7 @@ func TestRestoreKeepsOthersOut(t *testing.T) {
 		checked = true
 		for name, err := range map[string]error{
 			"write":   b.Write(t.Context(), id, "file", strings.NewReader("x")),
-			"delete":  b.Delete(t.Context(), id, "file"),
+			"delete":  b.Delete(t.Context(), id, "file", nil),
 			"remove":  b.Remove(t.Context(), id),
 			"restore": a.restore(t.Context(), b, v1.RestoreReplace),
 		} {
@@ -366,7 +366,7 @@ func TestRestoreEndsSlowWrite(t *testing.T) {
 			go func() {
 				restored <- b.Restore(t.Context(), id, bytes.NewReader(a.data), a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
 			}()
-			for !errors.Is(b.Delete(t.Context(), id, "nothing"), v1.ErrVolumeRestoring) {
+			for !errors.Is(b.Delete(t.Context(), id, "nothing", nil), v1.ErrVolumeRestoring) {
 				require.NoError(t, t.Context().Err())
 			}
 		}
@@ -394,7 +394,7 @@ func TestRestoreEndsChanges(t *testing.T) {
 		go func() {
 			restored <- b.Restore(t.Context(), id, archive, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace})
 		}()
-		for !errors.Is(b.Delete(t.Context(), id, "nothing"), v1.ErrVolumeRestoring) {
+		for !errors.Is(b.Delete(t.Context(), id, "nothing", nil), v1.ErrVolumeRestoring) {
 			require.NoError(t, t.Context().Err())
 		}
 		select {

@@ -75,7 +75,7 @@ func (p *planting) Err() error {
 func TestRemovedFolderThatGrows(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "folder/file", "content")
-	require.Error(t, b.Delete(&planting{t.Context(), t, b, 0}, id, "folder"))
+	require.Error(t, b.Delete(&planting{t.Context(), t, b, 0}, id, "folder", nil))
 	require.Empty(t, b.names(t))
 	folders, err := filepath.Glob(filepath.Join(b.temps(), "removed-*"))
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestMountedVolume(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(b.dir, 0)) })
 	b.put(t, "file", "content")
 	require.Equal(t, "unavailable", code(b.Write(t.Context(), id, "file", content(1))))
-	require.Equal(t, "unavailable", code(b.Delete(t.Context(), id, "file")))
+	require.Equal(t, "unavailable", code(b.Delete(t.Context(), id, "file", nil)))
 	require.Equal(t, "content", b.get(t, "file"))
 	noTemps(t, b)
 }

@@ -45,7 +45,7 @@ func TestSizeLimit(t *testing.T) {
 
 	b.put(t, "a.tar.gz", string(pack(t, "tar.gz", []part{{name: "x", data: strings.Repeat("x", 200<<10)}})))
 	require.ErrorIs(t, b.Decompress(ctx, id, "a.tar.gz", "out"), v1.ErrSizeLimit)
-	require.NoError(t, b.Delete(ctx, id, "half"))
+	require.NoError(t, b.Delete(ctx, id, "half", nil))
 	require.Less(t, b.Used(id).Bytes, int64(64<<10))
 	require.NoError(t, b.Decompress(ctx, id, "a.tar.gz", "out"))
 	require.InDelta(t, 200<<10, b.Used(id).Bytes, 64<<10)
@@ -83,8 +83,8 @@ func TestUploadsCountOnce(t *testing.T) {
 		require.NoError(t, b.Write(ctx, id, "first", content(2<<20)))
 		<-done
 		require.NoError(t, err)
-		require.NoError(t, b.Delete(ctx, id, "first"))
-		require.NoError(t, b.Delete(ctx, id, "second"))
+		require.NoError(t, b.Delete(ctx, id, "first", nil))
+		require.NoError(t, b.Delete(ctx, id, "second", nil))
 	}
 }
 
@@ -138,7 +138,7 @@ func TestFileOperationsKeepReserve(t *testing.T) {
 	fillTo(t, top, reserve-4096)
 	require.ErrorIs(t, b.Mkdir(ctx, id, "d"), v1.ErrDiskFull)
 	require.ErrorIs(t, b.Write(ctx, id, "small", content(1)), v1.ErrDiskFull)
-	require.NoError(t, b.Delete(ctx, id, "dir"), "a deletion is never refused")
+	require.NoError(t, b.Delete(ctx, id, "dir", nil), "a deletion is never refused")
 	require.NoError(t, b.Write(ctx, id, "small", content(1)))
 }
 

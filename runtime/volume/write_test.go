@@ -47,7 +47,7 @@ func TestConcurrentOverwrites(t *testing.T) {
 	go func() { ended <- b.Write(ctx, id, "f", r) }()
 	_, err = w.Write([]byte("x"))
 	require.NoError(t, err)
-	require.NoError(t, b.Delete(ctx, id, "f"))
+	require.NoError(t, b.Delete(ctx, id, "f", nil))
 	require.NoError(t, w.Close())
 	require.NoError(t, <-ended)
 	require.InDelta(t, measured.Bytes, b.Used(id).Bytes, 8<<10)
@@ -168,7 +168,7 @@ func TestFullDisk(t *testing.T) {
 		require.ErrorIs(t, call(), v1.ErrDiskFull, name)
 		require.Empty(t, cmp.Diff(before, tree(t, b.dir, true)), "%s leaves all as it was", name)
 	}
-	require.NoError(t, b.Delete(ctx, id, "f"))
+	require.NoError(t, b.Delete(ctx, id, "f", nil))
 	require.NoError(t, b.Write(ctx, id, "new", content(1<<20)))
 }
 
@@ -181,7 +181,7 @@ func TestReadOnly(t *testing.T) {
 	require.NoError(t, unix.Mount("", top, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	require.ErrorIs(t, b.Write(t.Context(), id, "f", content(1)), v1.ErrWriteDenied)
 	require.EqualError(t, b.Mkdir(t.Context(), id, "d"), "Failed to write file: permission denied")
-	require.ErrorIs(t, b.Delete(t.Context(), id, "f"), v1.ErrWriteDenied)
+	require.ErrorIs(t, b.Delete(t.Context(), id, "f", nil), v1.ErrWriteDenied)
 	list, err := b.List(t.Context(), id, ".")
 	require.NoError(t, err)
 	require.Len(t, list, 1)

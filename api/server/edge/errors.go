@@ -29,7 +29,7 @@ var (
 	ErrMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
 	ErrUpgrade     = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
 	ErrOperations  = &v1.Error{Code: v1.TooManyOperations, Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
-	errChanged     = &v1.Error{Code: v1.Precondition, Message: "File was changed: If-Match does not name its ETag; read it again, or send the request without If-Match to replace it"}
+	errChanged     = &v1.Error{Code: v1.Precondition, Message: "File was changed: If-Match does not name its ETag; read it again, or send the request without If-Match"}
 	errGone        = &v1.Error{Code: v1.Precondition, Message: "File was deleted: If-Match needs one; send the request without If-Match to create it"}
 	errThere       = &v1.Error{Code: v1.Precondition, Message: "File already exists: If-None-Match names it; send the request without If-None-Match to replace it"}
 	errForm        = &v1.Error{Code: ErrMediaType.Code, Message: "Request body must be the content of the file, not a form: send it as it is, such as with curl -T or --data-binary"}

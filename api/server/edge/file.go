@@ -134,10 +134,14 @@ func (b *archiveBody) Close() error {
 	return err
 }
 
-// Preconditions returns the check of a file that a request replaces: it refuses the file unless
-// If-Match names its ETag, and if If-None-Match does. info is nil if there is no file.
+// Preconditions returns the check of a file that a request replaces or deletes: it refuses the file unless
+// If-Match names its ETag, and if If-None-Match does. info is nil if there is no file. The check is nil if the
+// request has neither header.
 func Preconditions(c *fiber.Ctx) func(info fs.FileInfo) error {
 	match, noneMatch := c.Get(fiber.HeaderIfMatch), c.Get(fiber.HeaderIfNoneMatch)
+	if match == "" && noneMatch == "" {
+		return nil
+	}
 	return func(info fs.FileInfo) error {
 		switch tag := v1.FileTag(info); {
 		case match != "" && tag == "":
