@@ -1,6 +1,6 @@
 package node
 
-// access is who may use a route.
+// access is the kind of client that may use a route.
 type access int
 
 const (

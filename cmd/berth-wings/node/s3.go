@@ -149,7 +149,7 @@ func (r *rewindable) seek(offset int64) (err error) {
 	return err
 }
 
-// Close ends the one who writes, too.
+// Close also ends the writer.
 func (r *rewindable) Close() {
 	if r.from != nil {
 		_ = r.from.Close() // of a pipe: it cannot fail
@@ -189,7 +189,7 @@ func putPart(ctx context.Context, address string, content *rewindable, from, siz
 	response, err := http.DefaultClient.Do(request)
 	<-read.Done() // it may be read a little longer
 	if err != nil {
-		content.Close() // which may be what failed
+		content.Close() // its error may be the reason
 		return "", withoutURL(err)
 	}
 	defer response.Body.Close()
