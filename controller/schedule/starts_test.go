@@ -82,13 +82,13 @@ func (w *world) containers(e *slowEngine) (stop func()) {
 			Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute}},
 		Volumes: container.HostVolumes{
 			Path:      func(id string) string { return "/volumes/" + id },
-			Own:       func(context.Context, string, container.Owner) (string, error) { return "", nil },
+			Own:       func(context.Context, string, container.Accounts) (string, error) { return "", nil },
 			Configure: func(context.Context, string, []v1.ConfigFile, map[string]string) []error { return nil },
 		}}
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Workers: 8, Log: log, Metrics: metrics,
 		BackOff:      controller.BackOff{Initial: 500 * time.Millisecond, Max: 5 * time.Minute},
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{r.Watch(func() {}), container.Volumes(w.store), r.Resync(time.Hour)},
+		Signals:      []controller.Source{r.EngineChanges(func() {}), container.Volumes(w.store), r.Resync(time.Hour)},
 		Awaited:      []controller.Source{r.Pulls.Source, r.Preparations.Source, r.Semaphore.Source}}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var parts sync.WaitGroup
