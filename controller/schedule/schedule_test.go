@@ -256,6 +256,21 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
+// TestStepIsRecordedWithItsRequest: a request and its step are one commit, so that a kill between the two neither repeats nor loses it.
+// The step of a line is recorded before the line is sent.
+func TestStepIsRecordedWithItsRequest(t *testing.T) {
+	live(t, func(w *world) {
+		backup := v1.ScheduleStep{Backup: &v1.ScheduleBackup{Keep: 1}}
+		w.put("x", daily(v1.ScheduleStep{Power: "restart"}, backup, say("hi"), v1.ScheduleStep{Power: "stop"}))
+		time.Sleep(4*time.Hour + time.Second)
+		w.end(v1.JobCompleted)
+		w.last("x", v1.RunCompleted)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		require.Equal(t, [][2]int{{0, 1}, {1, 2}, {3, 3}, {3, 4}}, w.taken)
+	})
+}
+
 // TestManyAtOnce: 1,000 schedules are due at the same minute, and the console of one container takes nothing.
 func TestManyAtOnce(t *testing.T) {
 	live(t, func(w *world) {

@@ -28,6 +28,7 @@ type world struct {
 
 	mu      sync.Mutex
 	sent    []string
+	taken   [][2]int                                     // the steps that were recorded when a request or a line was about to be carried out, and when it was
 	send    func(ctx context.Context, line string) error // nil: it succeeds
 	sending int
 	most    int // lines that were sent at once
@@ -63,9 +64,11 @@ func (w *world) run() (stop func()) {
 	lines := NewLines(log)
 	loop := New(Options{Store: w.store, Began: w.now(), Lines: lines, Resync: time.Minute, Log: log,
 		BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute}, Loops: controller.NewMetrics(w.metrics), Metrics: Register(w.metrics, w.store),
-		Power: func(s store.Writer, id, verb string) error { return intent.Power(s, id, intent.Verb(verb)) },
+		Power: func(s store.Writer, id, verb string) error {
+			return w.watch(func() error { return intent.Power(s, id, intent.Verb(verb)) })
+		},
 		Backup: func(s store.Writer, id string, spec v1.BackupSpec) error {
-			return intent.CreateBackup(s, id, spec, v1.Defaults().Backups)
+			return w.watch(func() error { return intent.CreateBackup(s, id, spec, v1.Defaults().Backups) })
 		},
 		Send: w.sendLine})
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -83,13 +86,32 @@ func (w *world) sendLine(ctx context.Context, _, line string) error {
 	send := w.send
 	w.sent = append(w.sent, line)
 	w.mu.Unlock()
-	var err error
-	if send != nil {
-		err = send(ctx, line)
-	}
+	err := w.watch(func() error {
+		if send != nil {
+			return send(ctx, line)
+		}
+		return nil
+	})
 	w.mu.Lock()
 	w.sending--
 	w.mu.Unlock()
+	return err
+}
+
+// watch keeps the step of the schedule x of mc that is recorded before and after do.
+func (w *world) watch(do func() error) error {
+	step := func() int {
+		s, err := store.Schedules.Get(w.store.Read(), v1.ScheduleID("mc", "x"))
+		if err != nil || s.Status.LastRun == nil {
+			return 0
+		}
+		return s.Status.LastRun.Step
+	}
+	before := step()
+	err := do()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taken = append(w.taken, [2]int{before, step()})
 	return err
 }
 
