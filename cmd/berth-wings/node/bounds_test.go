@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"io"
@@ -8,12 +9,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 
 	"berth/cmd/berth-wings/config"
 )
@@ -52,6 +55,40 @@ func TestForgedTokens(t *testing.T) {
 		_, err := n.parse(text)
 		require.Error(t, err, what)
 	}
+}
+
+// exchange is a side of a session of SFTP.
+type exchange struct {
+	io.Reader
+	write func([]byte) (int, error)
+}
+
+func (e exchange) Write(p []byte) (int, error) { return e.write(p) }
+
+// TestChangeOfOneWhoLeaves: what berth does for a client that takes no answer any more is recorded.
+func TestChangeOfOneWhoLeaves(t *testing.T) {
+	path := ssh.Marshal(struct{ Name string }{"/a"})
+	answer := func(id uint32) []byte { return request(fxStatus, id, []byte{0, 0, 0, statusOK}) }
+	answers, to := io.Pipe()
+	var recorded []string
+	f := &filter{pending: map[uint32]*fileChange{}, may: func(string) bool { return true },
+		record: func(event string, _ any) { recorded = append(recorded, event) },
+		client: exchange{bytes.NewReader(append(request(fxStat, 1, path), request(fxRemove, 2, path)...)),
+			func([]byte) (int, error) { return 0, io.ErrClosedPipe }}}
+	var all sync.WaitGroup
+	f.berth = exchange{answers, func(p []byte) (int, error) {
+		if p[4] == fxRemove {
+			all.Go(func() {
+				_, _ = to.Write(append(answer(1), answer(2)...)) // it fails if nobody reads
+				_ = to.Close()
+			})
+		}
+		return len(p), nil
+	}}
+	_ = f.run() // that the client has left
+	_ = answers.Close()
+	all.Wait()
+	require.Equal(t, []string{"delete"}, recorded)
 }
 
 // deadlines is an answer that has the times until which its client may send.

@@ -212,9 +212,14 @@ func (n *Node) serveLogin(ctx context.Context, l *login, channels <-chan ssh.New
 		return err
 	}
 	defer release()
-	var all sync.WaitGroup
+	var all, sessions sync.WaitGroup
 	defer all.Wait()
 	defer berth.Close()
+	defer func() { // berth's answers to what the client has requested
+		late := time.AfterFunc(writeTime, func() { _ = berth.Close() })
+		defer late.Stop()
+		sessions.Wait()
+	}()
 	all.Go(func() { // berth ends it
 		_ = berth.Wait()
 		l.end()
@@ -236,7 +241,7 @@ func (n *Node) serveLogin(ctx context.Context, l *login, channels <-chan ssh.New
 			<-open
 			continue
 		}
-		all.Go(func() {
+		sessions.Go(func() {
 			defer func() { <-open }()
 			defer channel.Close()
 			n.serveChannel(s, l, berth, sftpChannel{channel, requests})

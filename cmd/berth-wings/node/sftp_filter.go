@@ -323,17 +323,12 @@ func (f *filter) answers() error {
 			continue
 		}
 		if denied {
-			if err := f.refuse(id, statusDenied); err != nil {
-				return err
-			}
+			_ = f.refuse(id, statusDenied)
 			continue
 		}
 		f.writing.Lock()
-		_, err = f.client.Write(p)
+		_, _ = f.client.Write(p) // also if the client has left: what berth does for it is recorded
 		f.writing.Unlock()
-		if err != nil {
-			return err
-		}
 	}
 }
 
