@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 	logs, ended := t.Output(), make(chan error, 1)
 	go func() { ended <- bridge{file}.run(ctx, os.Environ(), logs) }()
 	n := paneltest.Node{URL: fmt.Sprint("http://127.0.0.1:", port)}
-	berthtest.Until(t, time.Minute, "the bridge serves", func() bool {
+	berthtest.Until(t, 3*time.Minute, "the bridge serves", func() bool {
 		r, err := http.Get(n.URL + "/x")
 		if err == nil {
 			_ = r.Body.Close()
@@ -108,7 +108,7 @@ func TestImportCommand(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yml")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "volumes", "stray"), 0o700))
-	wings, err := net.Listen("tcp", "127.0.0.1:0")
+	wings, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", berthtest.FreePort(t)))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "token_id: %s\ntoken: %s\nremote: %s\napi: {host: 127.0.0.1, port: %d}\nsystem: {root_directory: %s}\n",
 		paneltest.TokenID, paneltest.Token, p.URL, wings.Addr().(*net.TCPAddr).Port, dir), 0o600))

@@ -150,7 +150,7 @@ func (h *host) create(t *testing.T, uuid string) {
 // starts waits until a server has started that often.
 func (h *host) starts(t *testing.T, folder string, want int) {
 	t.Helper()
-	berthtest.Until(t, time.Minute, fmt.Sprint(folder, " has ", want, " starts"), func() bool {
+	berthtest.Until(t, 3*time.Minute, fmt.Sprint(folder, " has ", want, " starts"), func() bool {
 		text, _ := os.ReadFile(filepath.Join(folder, "starts"))
 		return string(text) == strings.Repeat("start\n", want)
 	})
@@ -209,7 +209,7 @@ func TestImport(t *testing.T) {
 	}
 	h.run(t, alpha, "")
 	h.Gone(t, alpha)
-	berthtest.Until(t, time.Minute, "the volume is gone", func() bool { return len(h.volume(t, alpha)) == 0 })
+	berthtest.Until(t, 3*time.Minute, "the volume is gone", func() bool { return len(h.volume(t, alpha)) == 0 })
 	require.NoDirExists(t, path)
 	require.NotContains(t, h.Pool(t), fmt.Sprintf("127.0.0.1:%d/tcp", h.ports[alpha]))
 	h.starts(t, h.folder(alpha), 2)
@@ -287,5 +287,5 @@ func TestOtherMount(t *testing.T) {
 	require.ErrorContains(t, i.Import(t.Context(), plan.Servers[0]), "another file system or mount")
 	c, found := h.Engine.Inspect(t, alpha)
 	require.True(t, found && c.State.Running, "it was not stopped")
-	berthtest.Until(t, time.Minute, "the volume is gone", func() bool { return len(h.volume(t, alpha)) == 0 })
+	berthtest.Until(t, 3*time.Minute, "the volume is gone", func() bool { return len(h.volume(t, alpha)) == 0 })
 }

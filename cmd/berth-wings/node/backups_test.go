@@ -50,10 +50,21 @@ func (w *world) files(t *testing.T, want map[string]string) {
 	}
 }
 
+// restore requests the restore of a backup that the node has. The bridge ends an earlier one a moment after its report.
+func (w *world) restore(t *testing.T, n int, truncate bool) (a paneltest.Answer) {
+	t.Helper()
+	body := map[string]any{"adapter": "wings", "truncate_directory": truncate, "download_url": w.URL}
+	berthtest.Until(t, 3*time.Minute, "an earlier action is over", func() bool {
+		a = w.Do(t, "POST", atAlpha+"/backup/"+backupUUID(n)+"/restore", body)
+		return !strings.Contains(a.Error(), "another power action")
+	})
+	return a
+}
+
 // unmarked waits until no job of alpha is recorded.
 func (w *world) unmarked(t *testing.T) {
 	t.Helper()
-	berthtest.Until(t, time.Minute, "no job is recorded", func() bool {
+	berthtest.Until(t, 3*time.Minute, "no job is recorded", func() bool {
 		v, err := w.berth.API.Volumes().Get(t.Context(), w.berth.Container(t, alpha).VolumeID)
 		return err == nil && len(v.Labels) == 1
 	})
@@ -61,6 +72,7 @@ func (w *world) unmarked(t *testing.T) {
 
 // TestBackups makes, downloads, restores and deletes backups as a customer of the panel does.
 func TestBackups(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.write(t, "world/level.dat", "level one")
@@ -90,16 +102,12 @@ func TestBackups(t *testing.T) {
 	require.Equal(t, 404, download(map[string]any{"backup_uuid": backupUUID(2)}).Status)
 	require.Equal(t, 404, download(map[string]any{"backup_uuid": backupUUID(1), "scope": "file-download"}).Status)
 
-	restore := func(n int, truncate bool) paneltest.Answer {
-		t.Helper()
-		return w.Do(t, "POST", atAlpha+"/backup/"+backupUUID(n)+"/restore", map[string]any{"adapter": "wings", "truncate_directory": truncate, "download_url": w.URL})
-	}
 	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
 	w.state(t, "running")
 	for i, truncate := range []bool{false, true} {
 		w.write(t, "world/level.dat", "level two")
 		w.write(t, "world/new.dat", "made later")
-		require.Equal(t, 202, restore(1, truncate).Status)
+		require.Equal(t, 202, w.restore(t, 1, truncate).Status)
 		require.JSONEq(t, `{"successful":true}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", i+1).Body)
 		w.unmarked(t)
 		later := "made later"
@@ -109,7 +117,7 @@ func TestBackups(t *testing.T) {
 		w.files(t, map[string]string{"world/level.dat": "level one", "world/new.dat": later})
 		w.state(t, "offline")
 	}
-	require.Equal(t, 404, restore(9, false).Status)
+	require.Equal(t, 404, w.restore(t, 9, false).Status)
 	w.Want(t, 400, "POST", atAlpha+"/backup/"+backupUUID(1)+"/restore", map[string]string{"adapter": "tape"})
 
 	w.panel.SetServer(t, strings.NewReplacer(alpha, beta, fmt.Sprint(w.port), fmt.Sprint(berthtest.FreePort(t))).Replace(w.server("")))
@@ -125,16 +133,17 @@ func TestBackups(t *testing.T) {
 	w.backup(t, "wings", 2)
 	w.unmarked(t)
 	w.Want(t, 204, "DELETE", atAlpha+"/deleteAllBackups", nil)
-	require.Equal(t, 404, restore(2, false).Status)
+	require.Equal(t, 404, w.restore(t, 2, false).Status)
 
 	w.panel.Fail(func(c paneltest.Call) int { return map[bool]int{true: 404}[c.Path == "/backups/"+backupUUID(3)] })
 	w.backup(t, "wings", 3)
 	w.unmarked(t)
-	require.Equal(t, 404, restore(3, false).Status, "the panel does not have it")
+	require.Equal(t, 404, w.restore(t, 3, false).Status, "the panel does not have it")
 }
 
 // TestBackupsInS3: the archive is a tar.gz in the panel's parts, though the store fails now and then, and is restored from there.
 func TestBackupsInS3(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.write(t, "world/level.dat", "level one")
@@ -196,6 +205,7 @@ func TestBackupsInS3(t *testing.T) {
 // TestBackupsOutliveTheBridge: what a bridge has not reported is reported by the next one, once, and what it
 // has reported is kept.
 func TestBackupsOutliveTheBridge(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.write(t, "world/level.dat", "level one")
@@ -245,6 +255,7 @@ func TestBackupsOutliveTheBridge(t *testing.T) {
 	mark("wings.restore."+backupUUID(1), "s3")
 	w.run(t)
 	require.JSONEq(t, `{"successful":false}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 2).Body)
+	w.unmarked(t)
 	w.files(t, map[string]string{"world/level.dat": "level one"})
 
 	// The end when an archive was extracted, and when some of it is in its place.

@@ -11,6 +11,7 @@ import (
 
 // TestCrash: a page and the log of the panel have why a server exited.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
@@ -50,6 +51,7 @@ func TestCrash(t *testing.T) {
 
 // TestNewSecret: the panel has given the node another secret, which counts at once, both ways.
 func TestNewSecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.Want(t, 200, "POST", "/api/update", map[string]any{"token": paneltest.Token[1:] + "Z"})

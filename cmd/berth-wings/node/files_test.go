@@ -22,6 +22,7 @@ import (
 
 // TestFileManager is what the page of files does, in the order of a recorded day.
 func TestFileManager(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	at := "/api/servers/" + alpha + "/files/"
@@ -112,6 +113,7 @@ func TestFileManager(t *testing.T) {
 
 // TestPulls downloads a file of a tenant's address.
 func TestPulls(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	at := "/api/servers/" + alpha + "/files/pull"
@@ -132,6 +134,7 @@ func TestPulls(t *testing.T) {
 
 // TestAccess: who may call, the forms of refusals, and the headers of every answer.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.Do(t, "GET", "/api/system", nil, "Authorization", "")
 	require.Equal(t, 401, a.Status)
@@ -163,6 +166,7 @@ func TestAccess(t *testing.T) {
 
 // TestSystem: what pages of a node read, with the keys that they demand.
 func TestSystem(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	keys := func(path string, want ...string) {
 		t.Helper()
@@ -196,6 +200,7 @@ func TestSystem(t *testing.T) {
 
 // TestServersOfTheNode: what the bridge knows of servers after its start.
 func TestServersOfTheNode(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.Want(t, 202, "POST", "/api/servers/"+alpha+"/power", map[string]any{"action": "start"})
@@ -219,7 +224,7 @@ func TestServersOfTheNode(t *testing.T) {
 		require.Contains(t, list[0].Utilization, key)
 	}
 	require.Equal(t, before, w.berth.Processes(t))
-	berthtest.Until(t, time.Minute, "statistics", func() bool {
+	berthtest.Until(t, 3*time.Minute, "statistics", func() bool {
 		var one struct {
 			Utilization struct {
 				Memory int64 `json:"memory_bytes"`
@@ -233,6 +238,7 @@ func TestServersOfTheNode(t *testing.T) {
 
 // TestContentsCut: an answer that ends with its daemon does not look complete.
 func TestContentsCut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	volume := w.berth.Container(t, alpha).VolumeID

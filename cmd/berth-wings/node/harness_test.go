@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -24,6 +25,12 @@ import (
 // alpha is the server of most tests.
 const alpha = "a1a1a1a1-1111-4111-8111-a1a1a1a1a1a1"
 
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "6") // worlds mostly wait for their engine
+	os.Exit(m.Run())
+}
+
 // world is a bridge between a panel of tests and a real daemon.
 type world struct {
 	paneltest.Node
@@ -42,7 +49,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	sftp := berthtest.FreePort(t)
-	b := berthtest.Start(t, berthtest.Options{Config: fmt.Sprintf("files: {pull: true}\nreconcile: {backoff: {initial: 1s}}\n"+
+	b := berthtest.Start(t, berthtest.Options{Config: fmt.Sprintf("files: {pull: true}\nreconcile: {backoff: {initial: 1s, max: 1s}}\n"+
 		"sftp: {enabled: true, host: 127.0.0.1, port: %d}", sftp)})
 	b.Engine.Busybox(t)
 	b.Engine.Import(t, "berth-test/wings:1", enginetest.BusyboxTar(t), `CMD ["sh","-c","eval \"$STARTUP\""]`)
@@ -109,16 +116,17 @@ func (w *world) run(t *testing.T) {
 // state waits until the server is in a state.
 func (w *world) state(t *testing.T, want string) {
 	t.Helper()
-	berthtest.Until(t, time.Minute, alpha+" is "+want, func() bool {
+	berthtest.Until(t, 3*time.Minute, alpha+" is "+want, func() bool {
 		var v struct{ State string }
 		w.Want(t, 200, "GET", "/api/servers/"+alpha, nil).Decode(t, &v)
 		return v.State == want
 	})
 }
 
-// installed creates the server and waits for the report.
+// installed creates the server and waits until the bridge has nothing more to do for that.
 func (w *world) installed(t *testing.T) {
 	t.Helper()
 	w.Want(t, 202, "POST", "/api/servers", map[string]any{"uuid": alpha, "start_on_completion": false})
 	require.JSONEq(t, `{"successful":true,"reinstall":false}`, w.panel.Await(t, "POST /servers/"+alpha+"/install", 1).Body)
+	w.unmarked(t)
 }

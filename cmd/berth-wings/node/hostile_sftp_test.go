@@ -57,6 +57,7 @@ func (r rawSFTP) answer() (kind byte, body []byte) {
 // TestHiddenChange: no use of the ids of requests keeps a change out of the activity. The second request is a change like
 // any other if berth has answered the first one before it comes.
 func TestHiddenChange(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	type named struct {
@@ -92,6 +93,7 @@ func TestHiddenChange(t *testing.T) {
 
 // TestOpenWithoutFlags: an id is free again after its answer, and a file is not read without the permission, whatever the flags are.
 func TestOpenWithoutFlags(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	r := w.raw(t, "file.read", "file.create", "file.update")

@@ -16,6 +16,7 @@ import (
 
 // TestSocketBomb: a message is small also when it is decompressed, or left out.
 func TestSocketBomb(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	dialer := websocket.Dialer{EnableCompression: true}
 	conn, response, err := dialer.Dial(strings.Replace(w.URL, "http", "ws", 1)+atAlpha+"/ws", http.Header{"Origin": {w.panel.URL}})
@@ -46,6 +47,7 @@ func TestSocketBomb(t *testing.T) {
 // TestFloodOfSockets: sockets without a token push each other out and keep no customer out, and those with tokens of one server
 // are bounded.
 func TestFloodOfSockets(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.panel.SetServer(t, strings.ReplaceAll(w.server(""), alpha, beta))
 	w.stop()
@@ -83,6 +85,7 @@ func TestFloodOfSockets(t *testing.T) {
 
 // TestHostileLinks: what a customer may try with links of his own server.
 func TestHostileLinks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	upload := func(directory, body, kind string) paneltest.Answer {

@@ -42,6 +42,7 @@ func form(t *testing.T, files ...string) (body, kind string) {
 
 // TestLinks uploads and downloads with the links of a panel, and with others.
 func TestLinks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	upload := func(token, directory string, files ...string) paneltest.Answer {
@@ -83,7 +84,7 @@ func TestLinks(t *testing.T) {
 	now := time.Now().Unix()
 	for what, token := range map[string]string{"scope": link(t, "file-upload", file), "of a socket": link(t, "websocket", file), "no scope": link(t, "", with("scope", nil)),
 		"expired": link(t, "file-download", with("exp", now)), "another server": link(t, "file-download", with("server_uuid", beta)),
-		"before the start": link(t, "file-download", with("iat", now-100)), "no user": link(t, "file-download", with("user_uuid", nil)),
+		"before the start": link(t, "file-download", with("iat", now-3600)), "no user": link(t, "file-download", with("user_uuid", nil)),
 		"no key": link(t, "file-download", with("unique_id", nil)), "rubbish": "x", "signature": link(t, "file-download", file) + "x"} {
 		require.Equal(t, gone, download(token).Error(), what)
 	}

@@ -43,6 +43,7 @@ func (w *world) old(t *testing.T, path string) (content string) {
 
 // TestOldBackups: the panel's users download, restore and delete backups that wings has made.
 func TestOldBackups(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	content := w.old(t, alpha+"/"+backupUUID(1)+".tar.gz")
@@ -64,7 +65,7 @@ func TestOldBackups(t *testing.T) {
 	for i, truncate := range []bool{false, true} {
 		w.write(t, "world/level.dat", "newer")
 		w.write(t, "more.dat", "more")
-		w.Want(t, 202, "POST", atAlpha+"/backup/"+backupUUID(i+1)+"/restore", map[string]any{"adapter": "wings", "truncate_directory": truncate})
+		require.Equal(t, 202, w.restore(t, i+1, truncate).Status)
 		require.JSONEq(t, `{"successful":true}`, w.panel.Await(t, "POST /backups/"+backupUUID(i+1)+"/restore", 1).Body)
 		w.unmarked(t)
 		more := "more"
@@ -78,7 +79,7 @@ func TestOldBackups(t *testing.T) {
 	path := filepath.Join(w.root, "backups", alpha, backupUUID(4)+".tar.gz")
 	require.NoError(t, os.WriteFile(path, []byte(content[:len(content)-9]), 0o600))
 	w.write(t, "more.dat", "more")
-	w.Want(t, 202, "POST", atAlpha+"/backup/"+backupUUID(4)+"/restore", map[string]any{"adapter": "wings", "truncate_directory": true})
+	require.Equal(t, 202, w.restore(t, 4, true).Status)
 	require.JSONEq(t, `{"successful":false}`, w.panel.Await(t, "POST /backups/"+backupUUID(4)+"/restore", 1).Body)
 	w.unmarked(t)
 	w.files(t, map[string]string{"world/level.dat": "old", "more.dat": "more", ".restore-part-" + backupUUID(4): ""})

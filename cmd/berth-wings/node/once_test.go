@@ -38,6 +38,7 @@ func (w *world) runs(t *testing.T) int {
 
 // TestPowerOutlivesTheBridge: an action that was answered is carried out by the next bridge, once.
 func TestPowerOutlivesTheBridge(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.panel.SetServer(t, strings.Replace(w.server(""), `"invocation": "`, `"invocation": "echo >> runs; `, 1))
 	w.installed(t)
@@ -55,7 +56,7 @@ func TestPowerOutlivesTheBridge(t *testing.T) {
 	w.panel.Fail(nil)
 	w.run(t)
 	w.state(t, "running")
-	berthtest.Until(t, time.Minute, "the start is done", none)
+	berthtest.Until(t, 3*time.Minute, "the start is done", none)
 	require.Equal(t, 1, w.runs(t))
 
 	// The bridge may end between berth's answer and the record of it.
@@ -64,8 +65,8 @@ func TestPowerOutlivesTheBridge(t *testing.T) {
 	recorded := w.orders(t)
 	require.Len(t, recorded, 1)
 	w.panel.Fail(nil)
-	berthtest.Until(t, time.Minute, "the restart is done", none)
-	berthtest.Until(t, time.Minute, "it runs again", func() bool { return w.runs(t) == 2 })
+	berthtest.Until(t, 3*time.Minute, "the restart is done", none)
+	berthtest.Until(t, 3*time.Minute, "it runs again", func() bool { return w.runs(t) == 2 })
 	w.state(t, "running")
 	w.stop()
 	v := w.berth.Container(t, alpha)
@@ -73,7 +74,7 @@ func TestPowerOutlivesTheBridge(t *testing.T) {
 	_, err := w.berth.API.Volumes().Change(t.Context(), v.VolumeID, v1.VolumeChange{Labels: &recorded})
 	require.NoError(t, err)
 	w.run(t)
-	berthtest.Until(t, time.Minute, "the restart is known to be done", none)
+	berthtest.Until(t, 3*time.Minute, "the restart is known to be done", none)
 	require.Equal(t, v.StartedAt, w.berth.Container(t, alpha).StartedAt)
 	require.Equal(t, 2, w.runs(t))
 }
@@ -81,6 +82,7 @@ func TestPowerOutlivesTheBridge(t *testing.T) {
 // TestBerthRestarts: what the panel requests while berth restarts is not refused: after an error it would forget a server that
 // it had deleted.
 func TestBerthRestarts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	for _, r := range []struct {
@@ -107,11 +109,12 @@ func TestBerthRestarts(t *testing.T) {
 		switch r.path {
 		case "/power":
 			w.state(t, "running")
+			w.unmarked(t)
 		case "/backup":
 			require.Contains(t, w.panel.Await(t, "POST /backups/"+backupUUID(1), 1).Body, `"successful":true`)
 		case "/reinstall":
 			require.JSONEq(t, `{"successful":true,"reinstall":true}`, w.panel.Await(t, "POST /servers/"+alpha+"/install", 2).Body)
 		}
 	}
-	berthtest.Until(t, time.Minute, "it is deleted", func() bool { return len(w.berth.Containers(t, alpha)) == 0 })
+	berthtest.Until(t, 3*time.Minute, "it is deleted", func() bool { return len(w.berth.Containers(t, alpha)) == 0 })
 }

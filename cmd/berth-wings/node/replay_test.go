@@ -351,6 +351,7 @@ func old(t *testing.T, claims map[string]any, _ string) string {
 // status, headers, sentence, fields and types, but for the differences. The panel is called in the same
 // order, and each socket has the same events in the same order.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	replay(t, "", "access", "system", "create", "describe", "console", "rights", "reinstall", "power", "environment", "sync",
 		"files", "browser", "sftp-day",
 		"backup", "s3", "suspend", "crash", "revoke", "beta", "transfer-in", "transfer-out", "activity", "expiry", "update", "restart", "remove")
@@ -358,6 +359,7 @@ func TestTranscripts(t *testing.T) {
 
 // TestTranscriptsOfPterodactyl is TestTranscripts with the days of the other family.
 func TestTranscriptsOfPterodactyl(t *testing.T) {
+	t.Parallel()
 	replay(t, "pterodactyl/", "access", "system", "create", "describe", "console", "rights", "reinstall", "power", "environment",
 		"sync", "files", "browser", "sftp-day", "backup", "s3", "suspend", "crash", "revoke", "beta", "transfer-in", "transfer-out", "activity", "expiry", "restart", "remove")
 }
@@ -700,7 +702,7 @@ func (p *player) moreActivity() []string {
 func (p *player) settle(t *testing.T, at string) {
 	t.Helper()
 	state := func(uuid, want string) {
-		berthtest.Until(t, time.Minute, uuid+" is "+want, func() bool {
+		berthtest.Until(t, 3*time.Minute, uuid+" is "+want, func() bool {
 			return strings.Contains(p.Want(t, 200, "GET", "/api/servers/"+uuid, nil).Body, `{"state":"`+want+`"`)
 		})
 	}
@@ -731,7 +733,7 @@ func (p *player) settle(t *testing.T, at string) {
 	case "pterodactyl/console 72": // it takes no command then
 		state(gamma, "offline")
 	case "pterodactyl/power 11":
-		berthtest.Until(t, time.Minute, "it has restarted", func() bool {
+		berthtest.Until(t, 3*time.Minute, "it has restarted", func() bool {
 			return strings.Count(p.Want(t, 200, "GET", "/api/servers/"+alpha+"/logs", nil).Body, "loading the world") == 2
 		})
 		state(alpha, "running")

@@ -18,6 +18,7 @@ import (
 
 // TestLifeOfAServer is what an administrator and a schedule of the panel do with a server.
 func TestLifeOfAServer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	at := "/api/servers/" + alpha
 	w.Want(t, 422, "POST", "/api/servers", map[string]any{"uuid": "not-a-uuid"})
@@ -29,7 +30,7 @@ func TestLifeOfAServer(t *testing.T) {
 	require.JSONEq(t, `{"data":{"previous_state":"offline","new_state":"starting"}}`, w.panel.Await(t, "POST /servers/"+alpha+"/container/status", 1).Body)
 
 	w.Want(t, 204, "POST", at+"/commands", map[string]any{"commands": []string{"one", "two"}})
-	berthtest.Until(t, time.Minute, "the console", func() bool {
+	berthtest.Until(t, 3*time.Minute, "the console", func() bool {
 		var logs struct{ Data []string }
 		w.Want(t, 200, "GET", at+"/logs", nil).Decode(t, &logs)
 		require.NotContains(t, logs.Data, "installing")
@@ -40,7 +41,7 @@ func TestLifeOfAServer(t *testing.T) {
 	before := w.berth.Processes(t)
 	w.panel.SetServer(t, w.server(`"labels": {"a": "b"}, `))
 	w.Want(t, 204, "POST", at+"/sync", nil)
-	berthtest.Until(t, time.Minute, "the labels wait", func() bool {
+	berthtest.Until(t, 3*time.Minute, "the labels wait", func() bool {
 		return strings.Contains(string(w.berth.Do(t, "GET", "/containers/"+alpha, nil).Body), `"type":"Pending","status":"True"`)
 	})
 	require.Equal(t, before, w.berth.Processes(t), "it runs on")
@@ -57,6 +58,7 @@ func TestLifeOfAServer(t *testing.T) {
 
 	w.panel.SetServer(t, w.server(`"suspended": true, `))
 	w.Want(t, 202, "POST", at+"/power", map[string]any{"action": "start"})
+	w.unmarked(t)
 	w.state(t, "offline")
 	w.Want(t, 204, "POST", at+"/sync", nil)
 	require.Equal(t, "Cannot start or restart a server that is suspended.", w.Want(t, 400, "POST", at+"/power", map[string]any{"action": "start"}).Error())
@@ -66,7 +68,7 @@ func TestLifeOfAServer(t *testing.T) {
 
 	w.Want(t, 204, "DELETE", at, nil)
 	w.Want(t, 404, "GET", at, nil)
-	berthtest.Until(t, time.Minute, "all is removed", func() bool {
+	berthtest.Until(t, 3*time.Minute, "all is removed", func() bool {
 		var volumes struct{ Volumes []any }
 		var ports struct{ Ports []any }
 		w.berth.Get(t, "/volumes", &volumes)
@@ -77,6 +79,7 @@ func TestLifeOfAServer(t *testing.T) {
 
 // TestInstallationOutlivesTheBridge: one that fails while no bridge runs is reported as failed by the next one.
 func TestInstallationOutlivesTheBridge(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.panel.SetScript(alpha, "berth-test/busybox:1", "sh", "while :; do sleep 1; done")
 	w.Want(t, 202, "POST", "/api/servers", map[string]any{"uuid": alpha})
@@ -88,9 +91,9 @@ func TestInstallationOutlivesTheBridge(t *testing.T) {
 		}
 		return list.Volumes[0].Labels["wings.task"]
 	}
-	berthtest.Until(t, time.Minute, "berth has it", func() bool { return task() == "report" })
+	berthtest.Until(t, 3*time.Minute, "berth has it", func() bool { return task() == "report" })
 	w.stop()
-	berthtest.Until(t, time.Minute, "the script runs, and is killed", func() bool {
+	berthtest.Until(t, 3*time.Minute, "the script runs, and is killed", func() bool {
 		list := w.berth.Containers(t, alpha)
 		return len(list) == 1 && w.berth.Engine.Act(t, list[0].ID, "kill") == 204
 	})
@@ -98,7 +101,7 @@ func TestInstallationOutlivesTheBridge(t *testing.T) {
 	require.Empty(t, w.panel.Calls("POST /servers/"+alpha+"/install"))
 	w.run(t)
 	require.JSONEq(t, `{"successful":false,"reinstall":false}`, w.panel.Await(t, "POST /servers/"+alpha+"/install", 1).Body)
-	berthtest.Until(t, time.Minute, "no task is left", func() bool { return task() == "" })
+	berthtest.Until(t, 3*time.Minute, "no task is left", func() bool { return task() == "" })
 	w.stop()
 	w.run(t)
 	require.Len(t, w.panel.Calls("POST /servers/"+alpha+"/install"), 1, "once")
@@ -106,6 +109,7 @@ func TestInstallationOutlivesTheBridge(t *testing.T) {
 
 // TestStatesInOrder: a change that the panel did not take at once comes before the next one.
 func TestStatesInOrder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	failed := false
@@ -129,6 +133,7 @@ func TestStatesInOrder(t *testing.T) {
 
 // TestFilesOfWings: a server whose files wings has is not given an empty volume.
 func TestFilesOfWings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	folder := filepath.Join(w.root, "volumes", alpha)
 	require.NoError(t, os.MkdirAll(folder, 0o700))

@@ -58,6 +58,7 @@ const ended = "POST /servers/" + alpha + "/transfer/"
 
 // TestTransfer moves a server that runs from one node to another.
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	from, to := newWorld(t), newWorld(t)
 	to.without(t)
 	to.panel.SetServer(t, from.server(""))
@@ -68,6 +69,7 @@ func TestTransfer(t *testing.T) {
 	from.unmarked(t)
 	from.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
 	from.state(t, "running")
+	from.unmarked(t)
 	page := from.open(t, "*", "admin.websocket.transfer")
 	page.Want("status", "running")
 	from.panel.TransferAway(alpha)
@@ -98,7 +100,7 @@ func TestTransfer(t *testing.T) {
 	to.files(t, map[string]string{"world/level.dat": "level one", "game.txt": "game of hello\n"})
 	require.Empty(t, to.berth.Processes(t), "it is stopped")
 	to.write(t, "world/level.dat", "level two")
-	to.Want(t, 202, "POST", atAlpha+"/backup/"+backupUUID(1)+"/restore", map[string]any{"adapter": "wings", "truncate_directory": true})
+	require.Equal(t, 202, to.restore(t, 1, true).Status)
 	require.JSONEq(t, `{"successful":true}`, to.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 1).Body)
 	to.files(t, map[string]string{"world/level.dat": "level one"})
 	to.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start", "wait_seconds": 60})
@@ -108,6 +110,7 @@ func TestTransfer(t *testing.T) {
 
 // TestTransferFails: a server that does not get to the other node stays, stopped, and the panel has one report of it.
 func TestTransferFails(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.installed(t)
 	w.write(t, "world/level.dat", "level one")
@@ -136,6 +139,7 @@ func TestTransferFails(t *testing.T) {
 		w.files(t, map[string]string{"world/level.dat": "level one"})
 		w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start", "wait_seconds": 60})
 		w.state(t, "running")
+		w.unmarked(t)
 		require.Len(t, w.panel.Calls(ended), n)
 	}
 	page := w.open(t, "*")
@@ -180,6 +184,7 @@ func arrival(t *testing.T, archive, sum string) (body, kind string) {
 
 // TestArrival: a server that does not arrive as a whole leaves nothing, and the panel decides whose it is.
 func TestArrival(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.without(t)
 	content := w.old(t, backupUUID(9)+".tar.gz")

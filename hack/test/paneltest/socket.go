@@ -28,8 +28,6 @@ func (e Event) Argument() string {
 
 // Socket is the socket of a browser.
 type Socket struct {
-	Skip string // the name of events that Next leaves out
-
 	t    testing.TB
 	conn *websocket.Conn
 }
@@ -64,7 +62,7 @@ func (s *Socket) Send(name string, args ...any) {
 	require.NoError(s.t, s.conn.WriteJSON(map[string]any{"event": name, "args": args}))
 }
 
-// Next returns the next event but statistics, and those to skip.
+// Next returns the next event but statistics.
 func (s *Socket) Next() Event {
 	s.t.Helper()
 	for {
@@ -73,7 +71,7 @@ func (s *Socket) Next() Event {
 		_, text, err := s.conn.ReadMessage()
 		require.NoError(s.t, err)
 		require.NoError(s.t, json.Unmarshal(text, &e))
-		if e.Event != "stats" && e.Event != s.Skip {
+		if e.Event != "stats" {
 			return e
 		}
 	}
