@@ -19,8 +19,8 @@ import (
 
 // A backup or a restore that the panel has no report of is a label of the server's volume, with the UUID of
 // the backup behind the prefix: so the next bridge goes on with it. A backup's value is its adapter. A
-// restore's is its mode, behind oldPrefix if wings has made the backup, from then on the id that berth has
-// given it, and adapterS3 if it is from there.
+// restore's is its mode and, behind a colon, the id of its request, from then on the id that berth has given
+// it; oldPrefix and its mode if wings has made the backup; and adapterS3 if it is from there.
 const (
 	backupLabel  = "wings.backup."
 	restoreLabel = "wings.restore."
@@ -178,13 +178,18 @@ func (n *Node) untilDone(ctx context.Context, s *server, do func() error) error 
 		err := do()
 		var r *refusal
 		switch {
-		case err == nil, errors.As(err, &r), client.StatusOf(err)/100 == 4 && client.StatusOf(err) != http.StatusTooManyRequests:
+		case err == nil, errors.As(err, &r), client.StatusOf(err)/100 == 4 && !isLater(err):
 			return err
 		case !pause(ctx, retryPause):
 			return ctx.Err()
 		}
 		n.o.Log.Warn("berth does not do something yet", "server", s.uuid, "err", err)
 	}
+}
+
+// isLater reports whether berth refuses a request only now: it has too many, or is at the same one of an earlier call.
+func isLater(err error) bool {
+	return client.StatusOf(err) == http.StatusTooManyRequests || has(err, v1.KeyInUse)
 }
 
 // ask calls berth until it answers, or ctx ends: a restart of berth fails nothing that a user has requested.
@@ -225,11 +230,12 @@ func (n *Node) restore(c *call) error {
 	if err != nil {
 		return refuse(409, "%s", err)
 	}
+	mode := value
+	value += ":" + c.id
 	work := func(ctx context.Context) error { return n.restoreBackup(ctx, s, id, value) }
 	switch r.Adapter {
 	case adapterNode:
 		if _, err = n.backupOf(c.Context(), s, id); isNoBackup(err) {
-			mode := value
 			value = oldPrefix + mode
 			work = func(ctx context.Context) error { return n.restoreOld(ctx, s, id, mode) }
 			err = n.hasOld(s, id)
@@ -246,7 +252,9 @@ func (n *Node) restore(c *call) error {
 		err = errBadJSON
 	}
 	if err == nil {
-		err = n.accept(c.Context(), s, restoreLabel+id, value)
+		if err = n.accept(c.Context(), s, restoreLabel+id, value); err != nil {
+			n.retract(s, restoreLabel+id)
+		}
 	}
 	if err != nil {
 		end()
@@ -311,21 +319,17 @@ func (n *Node) completeRestore(ctx context.Context, s *server, id string, work f
 	s.publish(event{Name: "backup restore completed", Args: []string{""}})
 }
 
-// restoreBackup has berth restore a backup, unless it does so already, and waits for the end.
+// restoreBackup has berth restore a backup, once, and waits for the end.
 func (n *Node) restoreBackup(ctx context.Context, s *server, id, value string) error {
-	if value == v1.RestoreMerge || value == v1.RestoreReplace {
-		mode := value
+	if mode, key, is := strings.Cut(value, ":"); is {
 		err := n.untilDone(ctx, s, func() error {
-			b, err := n.backupOf(ctx, s, id)
-			switch {
-			case err != nil:
+			if _, err := n.backupOf(ctx, s, id); err != nil {
 				return err
-			case len(b.Restores) > 0 && !b.Restores[0].State.Finished():
-				value = b.Restores[0].RestoreID
-				return nil
 			}
-			value, err = n.o.Berth.Backups().Restore(ctx, id, v1.RestoreRequest{Mode: mode, Stop: true})
-			return err
+			return n.keyed(key, func(berth *client.Client) (err error) {
+				value, err = berth.Backups().Restore(ctx, id, v1.RestoreRequest{Mode: mode, Stop: true})
+				return err
+			})
 		})
 		if err == nil {
 			err = n.untilDone(ctx, s, func() error { return n.mark(ctx, s, restoreLabel+id, value) })

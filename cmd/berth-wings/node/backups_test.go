@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/paneltest"
@@ -241,11 +242,27 @@ func TestBackupsOutliveTheBridge(t *testing.T) {
 	// The end before berth had the restore, and before it had the backup.
 	w.write(t, "world/level.dat", "level two")
 	w.stop()
-	mark("wings.restore."+backupUUID(1), "replace")
+	mark("wings.restore."+backupUUID(1), "replace:before")
 	w.run(t)
 	require.JSONEq(t, `{"successful":true}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 1).Body)
 	w.unmarked(t)
 	w.files(t, map[string]string{"world/level.dat": "level one"})
+
+	// The end between berth's answer to a restore and the record of it: it is not carried out again.
+	w.stop()
+	_, err := w.berth.API.WithKey("after").Backups().Restore(t.Context(), backupUUID(1), v1.RestoreRequest{Mode: v1.RestoreReplace, Stop: true})
+	require.NoError(t, err)
+	berthtest.Until(t, 3*time.Minute, "it is restored", func() bool {
+		b, err := w.berth.API.Backups().Get(t.Context(), backupUUID(1))
+		return err == nil && len(b.Restores) == 2 && b.Restores[0].State.Finished()
+	})
+	mark("wings.restore."+backupUUID(1), "replace:after")
+	_, err = w.berth.API.Files().Upload(t.Context(), w.berth.Container(t, alpha).VolumeID, "later.dat", strings.NewReader("later"), client.UploadOptions{})
+	require.NoError(t, err)
+	w.run(t)
+	require.JSONEq(t, `{"successful":true}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 2).Body)
+	w.unmarked(t)
+	w.files(t, map[string]string{"world/level.dat": "level one", "later.dat": "later"})
 	w.stop()
 	mark("wings.backup."+backupUUID(2), "wings")
 	w.run(t)
@@ -254,7 +271,7 @@ func TestBackupsOutliveTheBridge(t *testing.T) {
 	w.stop()
 	mark("wings.restore."+backupUUID(1), "s3")
 	w.run(t)
-	require.JSONEq(t, `{"successful":false}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 2).Body)
+	require.JSONEq(t, `{"successful":false}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 3).Body)
 	w.unmarked(t)
 	w.files(t, map[string]string{"world/level.dat": "level one"})
 
@@ -268,7 +285,7 @@ func TestBackupsOutliveTheBridge(t *testing.T) {
 			require.NoError(t, w.berth.API.Files().Delete(t.Context(), w.berth.Container(t, alpha).VolumeID, "world"))
 		}
 		w.run(t)
-		require.JSONEq(t, `{"successful":true}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 3+i).Body)
+		require.JSONEq(t, `{"successful":true}`, w.panel.Await(t, "POST /backups/"+backupUUID(1)+"/restore", 4+i).Body)
 		w.unmarked(t)
 		w.files(t, map[string]string{"world/level.dat": "level three", "placed.dat": []string{"", "placed"}[i], folder + backupUUID(1) + "/world": ""})
 	}

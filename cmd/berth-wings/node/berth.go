@@ -75,8 +75,16 @@ func (n *Node) apply(ctx context.Context, s *server, script *egg.Script, power v
 	return n.removePorts(ctx, old.Ports, spec.Ports)
 }
 
+// known returns a context for a change of berth's that the caller must know the result of. It goes on for a while after ctx:
+// berth may carry out a request whose client has left, after the next one.
+func known(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+}
+
 // volumeOf returns the volume of a server. It creates one if there is none with the server's label.
 func (n *Node) volumeOf(ctx context.Context, s *server) (string, error) {
+	s.making.Lock()
+	defer s.making.Unlock()
 	s.mu.Lock()
 	volume := s.volume
 	s.mu.Unlock()
@@ -93,6 +101,8 @@ func (n *Node) volumeOf(ctx context.Context, s *server) (string, error) {
 	if len(list) > 0 {
 		volume = list[0].VolumeID
 	} else {
+		ctx, cancel := known(ctx)
+		defer cancel()
 		made, err := n.o.Berth.Volumes().Create(ctx, v1.VolumeSpec{Labels: map[string]string{egg.ServerLabel: s.uuid}})
 		if err != nil {
 			return "", err

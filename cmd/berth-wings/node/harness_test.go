@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	"berth/cmd/berth-wings/config"
 	"berth/cmd/berth-wings/node"
 	"berth/cmd/berth-wings/panel"
@@ -36,6 +37,7 @@ type world struct {
 	paneltest.Node
 	panel *paneltest.Panel
 	berth *berthtest.Berth
+	api   *client.Client // of berth, for the bridge
 	port  int
 	file  string
 	root  string // of the node
@@ -53,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		"sftp: {enabled: true, host: 127.0.0.1, port: %d}", sftp)})
 	b.Engine.Busybox(t)
 	b.Engine.Import(t, "berth-test/wings:1", enginetest.BusyboxTar(t), `CMD ["sh","-c","eval \"$STARTUP\""]`)
-	w := &world{panel: paneltest.Start(t), berth: b, port: berthtest.FreePort(t), berthSFTP: fmt.Sprint("127.0.0.1:", sftp)}
+	w := &world{panel: paneltest.Start(t), berth: b, port: berthtest.FreePort(t), berthSFTP: fmt.Sprint("127.0.0.1:", sftp), api: b.API}
 	w.root = t.TempDir()
 	w.file = filepath.Join(t.TempDir(), "config.yml")
 	require.NoError(t, os.WriteFile(w.file, fmt.Appendf(nil, "token_id: %s\ntoken: %s\nremote: %s\napi: {upload_limit: 1}\n"+
@@ -83,7 +85,7 @@ func (w *world) run(t *testing.T) {
 	file, err := config.Load(w.file, nil)
 	require.NoError(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	n, err := node.New(node.Options{File: file, Version: "1.0.0", Log: log, Began: time.Now().Add(-time.Minute), Berth: w.berth.API, SFTP: w.berthSFTP, Checks: w.checks,
+	n, err := node.New(node.Options{File: file, Version: "1.0.0", Log: log, Began: time.Now().Add(-time.Minute), Berth: w.api, SFTP: w.berthSFTP, Checks: w.checks,
 		Panel: panel.New(panel.Options{Remote: w.panel.URL, Identity: node.Identity("1.0.0", file.Config), Timeout: 30 * time.Second, PerPage: 50})})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -65,7 +65,11 @@ func (n *Node) newOrder(ctx context.Context, s *server, a client.Action) (order,
 	if err != nil {
 		return order{}, err
 	}
-	return order{a, id.String()}, n.accept(ctx, s, powerLabel+id.String(), string(a))
+	label := powerLabel + id.String()
+	if err = n.accept(ctx, s, label, string(a)); err != nil {
+		n.retract(s, label)
+	}
+	return order{a, id.String()}, err
 }
 
 // resumePower goes on with the power actions that a bridge before this one has left, one after the other. They were
@@ -121,12 +125,20 @@ func (n *Node) carryOut(ctx context.Context, s *server, o order, wait time.Durat
 // do has berth carry out an order, once.
 func (n *Node) do(ctx context.Context, s *server, o order) error {
 	return n.ask(ctx, s, func() error {
-		_, err := n.o.Berth.WithKey(o.id).Containers().Do(ctx, s.uuid, o.Action)
-		if has(err, v1.TooManyKeys) { // berth's bound: rather twice than never
-			_, err = n.o.Berth.Containers().Do(ctx, s.uuid, o.Action)
-		}
-		return err
+		return n.keyed(o.id, func(berth *client.Client) error {
+			_, err := berth.Containers().Do(ctx, s.uuid, o.Action)
+			return err
+		})
 	})
+}
+
+// keyed calls berth with the key of a request, so that berth carries it out once, however often bridges repeat it.
+func (n *Node) keyed(key string, call func(berth *client.Client) error) error {
+	err := call(n.o.Berth.WithKey(key))
+	if has(err, v1.TooManyKeys) { // berth's bound: rather twice than never
+		err = call(n.o.Berth)
+	}
+	return err
 }
 
 // halt carries out a stop, and waits until the server is offline.

@@ -60,6 +60,7 @@ type server struct {
 
 	power chan struct{} // has one element while no power action is in flight
 
+	making  sync.Mutex // held while its volume is created
 	marking sync.Mutex // held while its task is recorded
 	removed bool       // its last task is the removal
 

@@ -62,7 +62,7 @@ func (n *Node) createServer(c *call) error {
 	if r.Start && !object.Suspended {
 		next = installAndStart
 	}
-	if err := n.accept(c.Context(), s, taskLabel, string(next)); err != nil {
+	if err := n.accept(n.ctx, s, taskLabel, string(next)); err != nil { // a panel that gives up may repeat the request
 		s.endInstall()
 		return err
 	}
@@ -115,6 +115,8 @@ func (n *Node) mark(ctx context.Context, s *server, label, value string) error {
 	if labels[label] = value; value == "" {
 		delete(labels, label)
 	}
+	ctx, cancel := known(ctx)
+	defer cancel()
 	_, err = n.o.Berth.Volumes().Change(ctx, volume, v1.VolumeChange{Labels: &labels})
 	s.removed = err == nil && value == string(removal)
 	return err
@@ -124,6 +126,12 @@ func (n *Node) mark(ctx context.Context, s *server, label, value string) error {
 // after an error, Pelican would forget a server that it had deleted.
 func (n *Node) accept(ctx context.Context, s *server, label, value string) error {
 	return n.ask(ctx, s, func() error { return n.mark(ctx, s, label, value) })
+}
+
+// retract removes the label of a request that is refused: berth may have recorded it in spite of the error, and the next
+// bridge must not carry it out.
+func (n *Node) retract(s *server, label string) {
+	n.background(func(ctx context.Context) { n.unmark(ctx, s, label) })
 }
 
 var errRemoved = errors.New("the server is being deleted")
@@ -292,6 +300,7 @@ func (n *Node) installAgain(c *call, t task) error {
 	if err := n.accept(c.Context(), s, taskLabel, string(t)); err != nil {
 		s.endInstall()
 		end()
+		n.retract(s, taskLabel)
 		return err
 	}
 	s.endSFTP("")
@@ -352,6 +361,7 @@ func (n *Node) postSync(c *call) error {
 func (n *Node) deleteServer(c *call) error {
 	s := c.server
 	if err := n.accept(c.Context(), s, taskLabel, string(removal)); err != nil {
+		n.retract(s, taskLabel)
 		return err
 	}
 	n.mu.Lock()

@@ -1,0 +1,99 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
+	"berth/hack/test/paneltest"
+)
+
+// gate holds the next request to berth that begins with a method and a path. berth carries it out then, also if the bridge
+// has left.
+type gate struct {
+	prefix     string
+	held, open chan struct{}
+}
+
+// between puts a proxy between the bridge and berth, which holds what the gate names.
+func (w *world) between(t *testing.T) *atomic.Pointer[gate] {
+	t.Helper()
+	next := new(atomic.Pointer[gate])
+	berth := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: w.berth.Addr})
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if g := next.Load(); g != nil && strings.HasPrefix(r.Method+" "+r.URL.Path, g.prefix) && next.CompareAndSwap(g, nil) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+			defer cancel()
+			r = r.WithContext(ctx)
+			close(g.held)
+			<-g.open
+		}
+		berth.ServeHTTP(out, r)
+	}))
+	t.Cleanup(s.Close)
+	w.stop()
+	var err error
+	w.api, err = client.New(client.Options{URL: s.URL, Token: v1.Secret(w.berth.Token)})
+	require.NoError(t, err)
+	w.run(t)
+	return next
+}
+
+// abandon sends a request of a panel that gives up while the gate holds a request of the bridge.
+func (w *world) abandon(t *testing.T, g *gate, path, body string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+paneltest.Token)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if a, err := http.DefaultClient.Do(r); err == nil {
+			_ = a.Body.Close()
+		}
+	}()
+	<-g.held
+	cancel()
+	<-ended
+}
+
+// TestAbandonedRequests: a panel that gives up leaves nothing behind that is carried out later, or twice.
+func TestAbandonedRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	next := w.between(t)
+	hold := func(prefix string) *gate {
+		g := &gate{prefix, make(chan struct{}), make(chan struct{})}
+		next.Store(g)
+		return g
+	}
+	g := hold("POST /volumes")
+	w.abandon(t, g, "/api/servers", `{"uuid": "`+alpha+`"}`)
+	w.Want(t, 202, "POST", "/api/servers", map[string]any{"uuid": alpha}) // it is repeated
+	close(g.open)
+	w.panel.Await(t, "POST /servers/"+alpha+"/install", 1)
+	w.unmarked(t)
+	volumes, err := w.berth.API.Volumes().List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, volumes, 1)
+
+	g = hold("PATCH /volumes/")
+	w.abandon(t, g, atAlpha+"/power", `{"action": "start"}`)
+	close(g.open)
+	w.state(t, "running")
+	w.unmarked(t)
+}
