@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"berth/api/client"
 	"berth/api/egg"
 	v1 "berth/api/v1"
@@ -121,7 +123,7 @@ func (n *Node) postTransfer(c *call) error {
 		err = n.halt(c.Context(), s, order{Action: client.Stop}, departTime)
 	}
 	if err != nil {
-		n.background(func(ctx context.Context) { n.unmark(ctx, s, transferLabel) })
+		n.retract(s, transferLabel)
 		end()
 		return err
 	}
@@ -400,8 +402,26 @@ func (n *Node) keepBackup(s *server, id string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, content)
-	return errors.Join(err, f.Sync(), f.Close())
+	_, err = io.Copy(onDisk{f}, content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// onDisk writes to a file as long as its disk has more free space than berth needs there.
+type onDisk struct{ f *os.File }
+
+func (o onDisk) Write(b []byte) (int, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(o.f.Fd()), &st); err != nil {
+		return 0, os.NewSyscallError("statfs", err)
+	}
+	block := int64(st.Bsize)
+	if int64(len(b)) > int64(st.Bavail)*block-v1.DiskReserve(int64(st.Blocks)*block) { //nolint:gosec // sizes of a disk
+		return 0, fmt.Errorf("%s: the disk has no space for the backups of the server: free some, or transfer it without them", filepath.Dir(o.f.Name()))
+	}
+	return o.f.Write(b)
 }
 
 // settleTransfer has the panel decide whose a server is after a transfer without a known end, and returns whether it is this

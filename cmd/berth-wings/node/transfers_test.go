@@ -2,13 +2,17 @@ package node_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -166,6 +170,43 @@ func TestTransferFails(t *testing.T) {
 	w.panel.RemoveServer(alpha)
 	w.run(t)
 	w.empty(t)
+}
+
+// TestTransferOfLargeBackups: backups of another node leave berth the space that it needs on their disk.
+func TestTransferOfLargeBackups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.without(t)
+	disk := filepath.Join(w.root, "backups")
+	require.NoError(t, os.MkdirAll(disk, 0o700))
+	require.NoError(t, syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=68m"))
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(disk, syscall.MNT_DETACH)) })
+	send := func(size int) paneltest.Answer {
+		t.Helper()
+		w.panel.SetServer(t, w.server(""))
+		w.panel.TransferHere(alpha)
+		var b bytes.Buffer
+		form := multipart.NewWriter(&b)
+		for _, part := range []struct{ name, content string }{{"archive", archiveOf(t, map[string]string{"game.txt": "moved"})}, {"backup_" + backupUUID(1) + ".tar.gz", strings.Repeat("x", size)}} {
+			to, err := form.CreateFormFile(part.name, part.name)
+			require.NoError(t, err)
+			_, err = io.WriteString(to, part.content)
+			require.NoError(t, err)
+			digest := sha256.Sum256([]byte(part.content))
+			sum := map[bool]string{true: "checksum"}[part.name == "archive"]
+			require.NoError(t, form.WriteField(cmp.Or(sum, "checksum_"+part.name), hex.EncodeToString(digest[:])))
+		}
+		require.NoError(t, form.Close())
+		return w.Do(t, "POST", "/api/transfers", b.String(), "Authorization", transferToken(t, nil), "Content-Type", form.FormDataContentType())
+	}
+	kept := filepath.Join(disk, alpha, backupUUID(1)+".tar.gz")
+	require.Contains(t, send(8<<20).Error(), "unexpected error") // the reason is in the log
+	w.panel.Await(t, ended+"failure", 1)
+	w.empty(t)
+	require.NoFileExists(t, kept)
+	a := send(1 << 20)
+	require.Equal(t, 200, a.Status, a.Body)
+	require.FileExists(t, kept)
 }
 
 // arrival returns the body of a transfer, and its type.
