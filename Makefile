@@ -77,7 +77,7 @@ KUBE_TWO := TestMachineIsLost|TestStorm
 KUBE_SLOW := TestEveryPairOfVerbs|TestFiftyContainers|TestHandOver|TestKilledSchedules|TestKilledTransfers|TestPoolOfEveryPort|TestStartAfterKill
 
 test-kube: ## run the suite of engines, and tests of the daemon, on a Kubernetes cluster (the first time that takes 10 minutes)
-	@hack/docker.sh tools openssl:openssl curl:curl runc:runc /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
+	@hack/docker.sh tools dockerd:docker.io openssl:openssl curl:curl runc:runc /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 	@$(GO) vet -tags cluster ./runtime/kubernetes ./cmd/keeper ./hack/e2e ./hack/deploy # gets what the cluster's network cannot
 	@hack/kube/kube.sh with $(MAKE) --no-print-directory test-one-node
 	@hack/kube/kube.sh with -n 2 $(GO) test -tags cluster -count=1 -p 1 -timeout 90m -run '^(TestLoss|$(KUBE_TWO))$$' ./runtime/kubernetes ./hack/e2e
