@@ -31,7 +31,8 @@ const RefusedChange = 5
 func FileChanges() Pace { return Pace{Every: 10 * time.Millisecond, Burst: 20_000, Keys: addresses} }
 
 // Starts bounds the requests that start a container with tokens that are limited to
-// containers. The work is the engine's, so no limit of the container bounds it.
+// containers. The work is the engine's, so no limit of the container bounds it. A PUT and a reinstall
+// have no such limit: they need the scope admin, with which the container can be removed as well.
 func Starts() Pace { return Pace{Every: 30 * time.Second, Burst: 20, Keys: 4096} }
 
 // Jobs bounds the requests of a tenant that begin or remove backups and downloads, with tokens

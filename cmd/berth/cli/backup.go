@@ -215,8 +215,8 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 		case b.State != v1.JobCompleted:
 			return "", true, fmt.Errorf("%s: the backup failed: %s", id, b.Message)
 		}
-		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %s, %d skipped", id, bytesText(orZero(b.Size)),
-			count(int(orZero(b.Files)), "file"), b.SkippedTotal)
+		return "", true, printCompleted(cmd, d.raw, id, fmt.Sprintf(", %s in %s, %d skipped", bytesText(orZero(b.Size)),
+			count(int(orZero(b.Files)), "file"), b.SkippedTotal))
 	}))
 }
 
@@ -237,8 +237,14 @@ func (w *waiting) restore(cmd *cobra.Command, d *daemon, backup, id string) erro
 		case r.State != v1.JobCompleted:
 			return "", true, fmt.Errorf("%s: the restore failed, and the volume is as it was: %s", id, r.Message)
 		}
-		return "", true, printDone(cmd, d.raw, id, "%s: completed", id)
+		return "", true, printCompleted(cmd, d.raw, id, "")
 	}))
+}
+
+// printCompleted prints the id of a backup or a restore, as without --wait, and its end on standard error.
+func printCompleted(cmd *cobra.Command, raw []byte, id, details string) error {
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: completed%s\n", id, details)
+	return errors.Join(err, printDone(cmd, raw, id, "%s", id))
 }
 
 // job returns the task of a backup or a restore, which goes on after the timeout.

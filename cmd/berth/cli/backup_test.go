@@ -45,9 +45,10 @@ func TestBackupCreate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, backupID+"\n", out)
 	require.JSONEq(t, `{"name":"n","ignore":["*.log"],"quiesce":{"container":"mc","before":"save-off","after":"save-on","timeout":"0s","wait_for":""}}`, bodyOf(f, "POST /volumes/3f2a91c0/backups"))
-	out, _, err = command(t, f.env(), "backup", "create", "3f2a91c0", "--wait")
+	out, progress, err := command(t, f.env(), "backup", "create", "3f2a91c0", "--wait")
 	require.NoError(t, err)
-	require.Contains(t, out, "completed, 7B in 3 files, 1 skipped")
+	require.Equal(t, backupID+"\n", out, "for scripts, as without --wait")
+	require.Contains(t, progress, backupID+": completed, 7B in 3 files, 1 skipped\n")
 	_, _, err = command(t, f.env(), "backup", "create", "3f2a91c0", "--before", "save-off")
 	require.Equal(t, exitUsage, ExitCode(err))
 
@@ -85,9 +86,10 @@ func TestBackupRestore(t *testing.T) {
 		"GET /backups/" + backupID:               "200 " + backupJSON("completed", ""),
 	}
 	f := newFakeAPI(t, answers)
-	out, _, err := command(t, f.env(), "backup", "restore", backupID, "--volume", "4a5b6c7d", "--mode", "merge", "--stop", "--wait")
+	out, progress, err := command(t, f.env(), "backup", "restore", backupID, "--volume", "4a5b6c7d", "--mode", "merge", "--stop", "--wait")
 	require.NoError(t, err)
-	require.Equal(t, restoreID+": completed\n", out)
+	require.Equal(t, restoreID+"\n", out, "for scripts, as without --wait")
+	require.Contains(t, progress, restoreID+": completed\n")
 	require.JSONEq(t, `{"volume_id":"4a5b6c7d","mode":"merge","stop":true}`, bodyOf(f, "POST /backups/"+backupID+"/restore"))
 	answers["GET /backups/"+backupID] = "200 " + backupJSON("failed", "damaged")
 	_, _, err = command(t, newFakeAPI(t, answers).env(), "backup", "restore", backupID, "--wait")
