@@ -130,6 +130,9 @@ func (k *killedArchives) killedExtract(moment func()) (answered bool, replaced i
 	})
 	k.check()
 	require.Contains(k, []int{0, archiveFiles}, created, "a new folder has all of it or is not there")
+	if created == 0 {
+		require.NoDirExists(k, filepath.Join(k.dir, "made"))
+	}
 	if answered {
 		require.Equal(k, []int{archiveFiles, archiveFiles}, []int{created, replaced}, "an extraction that was answered stays")
 	}
