@@ -246,7 +246,7 @@ func TestOwnVolume(t *testing.T) {
 func TestDiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, answers := 0, make(chan bool)
-		measure := bounded(func(path string) v1.DiskSpace {
+		measure := bounded(slog.New(slog.DiscardHandler), func(path string) v1.DiskSpace {
 			if path == "hangs" {
 				begun++
 				<-answers

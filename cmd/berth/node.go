@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"runtime"
@@ -122,7 +123,7 @@ func machinesOf(machines []container.Machine) (list []v1.EngineMachine) {
 
 // watchDisks observes the disks until ctx ends.
 func (n *node) watchDisks(ctx context.Context) error {
-	measure := bounded(diskSpace)
+	measure := bounded(n.d.log, diskSpace)
 	for ctx.Err() == nil {
 		n.disks.Store(disksOf(n.d.settings.Current(), measure))
 		controller.Sleep(ctx, disksEvery)
@@ -141,7 +142,7 @@ func disksOf(c v1.Config, measure func(path string) v1.DiskSpace) *v1.NodeDisks 
 
 // bounded returns measure with a time limit: a network file system whose server is away hangs. The space is unknown then
 // until that call returns, and nobody waits for it again; its goroutine cannot be ended. Only one goroutine may call the result.
-func bounded(measure func(path string) v1.DiskSpace) func(path string) v1.DiskSpace {
+func bounded(log *slog.Logger, measure func(path string) v1.DiskSpace) func(path string) v1.DiskSpace {
 	hanging := map[string]chan v1.DiskSpace{}
 	return func(path string) (space v1.DiskSpace) {
 		answer, hangs := hanging[path]
@@ -150,7 +151,11 @@ func bounded(measure func(path string) v1.DiskSpace) func(path string) v1.DiskSp
 		}
 		if !hangs {
 			answer = make(chan v1.DiskSpace, 1)
-			go func() { answer <- measure(path) }()
+			go func() {
+				var space v1.DiskSpace
+				_ = controller.Catch(log, "measuring a file system", func() error { space = measure(path); return nil }, "path", path)
+				answer <- space
+			}()
 		}
 		select {
 		case space = <-answer:

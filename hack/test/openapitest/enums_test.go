@@ -91,7 +91,9 @@ func TestErrorCodes(t *testing.T) {
 }
 
 func TestConditionTypes(t *testing.T) {
-	require.Equal(t, constantsBeside(t, "../../../api/v1/container.go", "ImageAvailable"), enum(t, "ConditionType"))
+	const file = "../../../api/v1/container.go"
+	types := append(constantsBeside(t, file, "ImageAvailable"), constantsBeside(t, file, "StoreWritable")...)
+	require.Equal(t, sorted(types...), enum(t, "ConditionType"))
 }
 
 // TestConditionReasons compares the enum with the words that the controller of
