@@ -28,7 +28,7 @@ const alpha = "a1a1a1a1-1111-4111-8111-a1a1a1a1a1a1"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "6") // worlds mostly wait for their engine
+	_ = flag.Set("test.parallel", "3") // worlds mostly wait for their engine
 	os.Exit(m.Run())
 }
 

@@ -902,6 +902,9 @@ func (p *player) shape(t *testing.T, at string, want, got any) {
 			p.shape(t, at+"."+name, want[name], object[name])
 		}
 	case []any:
+		if strings.HasSuffix(at, ".downloads") && got == nil {
+			return // it has failed already: its host does not exist
+		}
 		list, is := got.([]any)
 		require.True(t, is, "%s: %v", at, got)
 		if len(want) > 0 && len(list) > 0 {

@@ -134,7 +134,7 @@ func (n *Node) retract(s *server, label string) {
 	n.background(func(ctx context.Context) { n.unmark(ctx, s, label) })
 }
 
-var errRemoved = errors.New("the server is being deleted")
+var errRemoved = refuse(409, "The server is being deleted.")
 
 // resume continues with what a bridge before this one has left. First the panel forgets that servers are
 // being installed: the end of those that are is reported afterwards, and others have ended meanwhile.

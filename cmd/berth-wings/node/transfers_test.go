@@ -252,13 +252,22 @@ func TestArrival(t *testing.T) {
 	token := transferToken(t, nil)
 	wrong, _ := arrival(t, content, strings.Repeat("0", 64))
 	torn, _ := arrival(t, content[:len(content)/2], hex.EncodeToString(digest[:]))
-	for i, body := range []string{wrong, torn, good[:len(good)/2]} {
+	none := strings.ReplaceAll(good, `name="archive"`, `name="other"`)
+	for i, body := range []string{wrong, torn, good[:len(good)/2], none} {
 		comes()
 		require.GreaterOrEqual(t, send(body, token).Status, 400)
 		require.Len(t, w.panel.Calls(ended+"failure"), i+1)
 		w.Want(t, 404, "GET", atAlpha, nil)
 		w.empty(t)
 	}
+
+	// berth has a volume of the server, which is not the transfer's.
+	volume, err := w.berth.API.Volumes().Create(t.Context(), v1.VolumeSpec{Labels: map[string]string{"wings.uuid": alpha}})
+	require.NoError(t, err)
+	comes()
+	require.GreaterOrEqual(t, send(good, token).Status, 400)
+	w.panel.Await(t, ended+"failure", 5)
+	require.NoError(t, w.berth.API.Volumes().Delete(t.Context(), volume.VolumeID))
 
 	// A server arrives once at a time.
 	comes()
@@ -281,7 +290,7 @@ func TestArrival(t *testing.T) {
 	w.Want(t, 202, "DELETE", "/api/transfers/"+alpha, nil)
 	require.NoError(t, to.Close())
 	<-sent
-	w.panel.Await(t, ended+"failure", 4)
+	w.panel.Await(t, ended+"failure", 6)
 	w.empty(t)
 
 	// The bridge ended while a server arrived.
@@ -294,7 +303,7 @@ func TestArrival(t *testing.T) {
 	left()
 	comes()
 	w.run(t)
-	w.panel.Await(t, ended+"failure", 5)
+	w.panel.Await(t, ended+"failure", 7)
 	w.empty(t)
 
 	// It ended when the panel had given the server to the node.
