@@ -15,7 +15,6 @@ import (
 const (
 	reasonExited        = "Exited"     // the run exited by itself
 	reasonStopped       = "Stopped"    // it was requested to exit
-	reasonRestoring     = "Restoring"  // it was stopped for a restore of its volume
 	reasonRemoved       = "Removed"    // the container was removed from outside
 	reasonNotStarted    = "NotStarted" // the start was cancelled
 	reasonPresent       = "Present"    // something is on the host
@@ -149,8 +148,6 @@ func exitReason(c v1.Container, o Observed) (reason, text string) {
 		return reasonNotStarted, "the start was cancelled before it began"
 	case timedOut(c.Status):
 		return v1.ReasonStartTimedOut, v1.FindCondition(c.Status.Conditions, v1.Started).Message
-	case c.Status.Phase == v1.Stopping && o.Restoring && c.Spec.Power == v1.PowerOn && c.Status.ObservedRun == c.Spec.RunGeneration:
-		return reasonRestoring, "the container was stopped for a restore of its volume, and starts again afterwards"
 	case stopFailed(c, o.Server):
 		return v1.ReasonKilled, stopFailedText(c)
 	case left(c, o.Server):
@@ -202,9 +199,8 @@ func ranOutOfMemory(c v1.Container, server runtime.State) bool {
 // exit, which nobody had requested.
 func endedWithoutMemory(c v1.Container, server runtime.State) bool {
 	reason := v1.FindCondition(c.Status.Conditions, v1.Started).Reason
-	stopped := reason == reasonStopped || reason == v1.ReasonKilled || reason == reasonRestoring
 	requested := c.Status.Phase == v1.Stopping || c.Status.Phase.Active() && c.Spec.Power != v1.PowerOn ||
-		c.Status.Phase == v1.Exit && stopped
+		c.Status.Phase == v1.Exit && (reason == reasonStopped || reason == v1.ReasonKilled)
 	survived := !server.OOMAt.IsZero() && !server.OOMAt.After(c.Status.OOMAt)
 	return server.OOMKilled && !requested && !survived
 }

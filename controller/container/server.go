@@ -351,8 +351,7 @@ func (t *task) setStarting(st *v1.ContainerStatus, now time.Time) {
 	switch {
 	case st.ObservedRun != t.c.Spec.RunGeneration: // requested by a client
 		st.RestartCount, st.Crashes = 0, 0
-	case v1.FindCondition(st.Conditions, v1.Started).Reason == reasonRestoring: // requested with the restore
-	case st.Phase != v1.Starting: // without a request: by the restart policy, when there is disk space again, ...
+	case st.Phase != v1.Starting: // without a request: by the restart policy, after a restore, ...
 		st.RestartCount++
 		st.Totals.Restarts++
 	}

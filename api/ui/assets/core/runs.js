@@ -4,7 +4,6 @@
 const causes = {
   Stopped: 'stopped on request',
   Killed: 'killed on request',
-  Restoring: 'stopped for a restore of its volume',
   OutOfMemory: 'out of memory',
   StartTimedOut: 'no line matched the start pattern in time',
   Removed: 'removed from outside of berth',

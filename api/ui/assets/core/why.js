@@ -79,7 +79,7 @@ const unanswered = new Set(['PullFailed', 'EngineUnreachable', 'MachineUnreachab
 const isAway = (reason) => reason === 'EngineUnreachable' || reason === 'MachineUnreachable';
 
 // Reasons of a False condition that are the normal course of things.
-const normal = new Set(['Stopped', 'NotStarted', 'Starting', 'Installing', 'Pulling', 'Deleting', 'Stopping', 'Killed', 'Restoring']);
+const normal = new Set(['Stopped', 'NotStarted', 'Starting', 'Installing', 'Pulling', 'Deleting', 'Stopping', 'Killed']);
 
 // urgency is 0 for a container that failed, 1 for one that something is wrong with, else 2.
 // The entry of a list is enough.
