@@ -146,7 +146,9 @@ func TestPull(t *testing.T) {
 	requirePullEvents(t, b, volume, slow)
 
 	pulled(t, b, volume, pull("/1", "second", ""), v1.PullCompleted)
-	require.Contains(t, string(b.Must(t, "GET", "/metrics", nil).Body), `berth_pulls_total{result="completed"} 2`)
+	berthtest.Until(t, wait, "the download is counted", func() bool {
+		return strings.Contains(string(b.Must(t, "GET", "/metrics", nil).Body), `berth_pulls_total{result="completed"} 2`)
+	})
 
 	again := pull("/8?", "kept", "")
 	b.Restart(t)
