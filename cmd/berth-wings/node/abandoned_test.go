@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -96,4 +97,18 @@ func TestAbandonedRequests(t *testing.T) {
 	close(g.open)
 	w.state(t, "running")
 	w.unmarked(t)
+}
+
+// TestOneVolume: the first requests of a server at once create one volume.
+func TestOneVolume(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { _, _ = w.Try(t, "GET", atAlpha+"/files/list-directory?directory=/", nil) })
+	}
+	all.Wait()
+	volumes, err := w.berth.API.Volumes().List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, volumes, 1)
 }
