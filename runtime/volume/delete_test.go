@@ -2,14 +2,19 @@ package volume_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // TestDeleteCancelled checks that a scan removes the rest of a canceled deletion, even
@@ -118,4 +123,25 @@ func TestDeleteKeepsLinkTarget(t *testing.T) {
 	require.NoError(t, b.Delete(t.Context(), id, "moved", nil))
 	require.FileExists(t, filepath.Join(b.outside, "folder/secret"))
 	require.Empty(t, b.names(t))
+}
+
+// TestDeletionsAreCheckedInTurn: no other request replaces or deletes a file between the check of a deletion and its change.
+func TestDeletionsAreCheckedInTurn(t *testing.T) {
+	b := newBox(t, options())
+	var checking atomic.Int32
+	check := func(fs.FileInfo) error {
+		defer checking.Add(-1)
+		if checking.Add(1) > 1 {
+			return errors.New("another check is not done")
+		}
+		time.Sleep(time.Millisecond) // for the others to arrive
+		return nil
+	}
+	var all errgroup.Group
+	for i := range 8 {
+		name := fmt.Sprint("f", i)
+		require.NoError(t, os.WriteFile(filepath.Join(b.dir, name), nil, 0o644))
+		all.Go(func() error { return b.Delete(t.Context(), id, name, check) })
+	}
+	require.NoError(t, all.Wait())
 }
