@@ -44,9 +44,12 @@ const prelude = `
 		const named = (e) => [e.getAttribute('aria-label'), test.text(e), e.labels?.[0]?.textContent.trim(), e.labels?.[0]?.querySelector('span')?.textContent.trim()];
 		return [...top.querySelectorAll(selector)].find((e) => e.checkVisibility() && named(e).includes(text) && !e.disabled);
 	};
+	addEventListener('click', (e) => (test.clicked ||= e.composedPath().includes(test.wanted)), true);
 	test.place = (selector, text) => {
 		const e = test.find(selector, text);
 		if (!e) return null;
+		test.wanted = e;
+		test.clicked = false;
 		e.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 		const r = e.getBoundingClientRect();
 		return [r.x + r.width / 2, r.y + r.height / 2];
@@ -152,15 +155,20 @@ func (p *tab) shows(selector, text string) {
 	p.until(selector+" with "+text, fmt.Sprintf("test.says(%s, %s)", quote(selector), quote(text)))
 }
 
-// click clicks the middle of an element that has a name.
+// click clicks the middle of an element that has a name, until the click reaches it: what moves
+// meanwhile, as a drawer that opens, gets it elsewhere.
 func (p *tab) click(selector, name string) {
 	p.t.Helper()
-	var place []float64
-	berthtest.Until(p.t, wait, "a usable "+selector+" named "+name, func() bool {
-		place, _ = chromedp.Run(p.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf("test.place(%s, %s)", quote(selector), quote(name))))
-		return len(place) == 2
+	place := fmt.Sprintf("test.place(%s, %s)", quote(selector), quote(name))
+	berthtest.Until(p.t, wait, "a click on "+selector+" named "+name, func() bool {
+		at, _ := chromedp.Run(p.ctx, chromedp.Evaluate[[]float64](place))
+		if len(at) != 2 {
+			return false
+		}
+		p.do(chromedp.MouseClickXY(at[0], at[1]))
+		missed, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("test.clicked === false"))
+		return err != nil || !missed // a click that leads to another page leaves nothing to ask
 	})
-	p.do(chromedp.MouseClickXY(place[0], place[1]))
 }
 
 // answer clicks a button of the open dialog, and waits until the dialog is gone.
