@@ -236,7 +236,7 @@ func (j *Jobs[T]) run(daemon, ctx context.Context, r Request[T], own *job[T]) {
 
 // Lend calls wait, in which a job waits for something else than its permit. After keep, others may have the
 // permit: then Lend returns when the job has one again, which it gets before all that have not
-// begun. It returns the error of wait, and that of ctx.
+// begun. It returns the error of wait, for which a panic is one, and that of ctx.
 func (j *Jobs[T]) Lend(ctx context.Context, keep time.Duration, wait func() error) error {
 	var lent, ended bool
 	timer := time.AfterFunc(keep, func() {
@@ -248,7 +248,7 @@ func (j *Jobs[T]) Lend(ctx context.Context, keep time.Duration, wait func() erro
 		j.wake()
 	})
 	defer timer.Stop()
-	err := wait()
+	err := controller.Catch(j.options.Log, j.options.Name, wait)
 	back := make(chan struct{})
 	j.mu.Lock()
 	ended = true

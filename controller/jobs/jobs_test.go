@@ -279,6 +279,24 @@ func TestPanicIsAnError(t *testing.T) {
 	})
 }
 
+// TestPanicWhileLent: a job that panics while its permit is lent leaves no second one.
+func TestPanicWhileLent(t *testing.T) {
+	live(t, 1, func(w *world) {
+		started, err := w.jobs.Start(Request[int]{ID: "a", Work: func(ctx context.Context, _ func(int)) error {
+			return w.jobs.Lend(ctx, time.Minute, func() error { time.Sleep(time.Hour); panic("broken volume") })
+		}})
+		require.NoError(t, err)
+		require.True(t, started)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.ErrorContains(t, w.jobs.Get("a").Err, "broken volume")
+		started, _ = w.ask("b", "b", false)
+		require.True(t, started)
+		started, _ = w.ask("c", "c", false)
+		require.False(t, started)
+	})
+}
+
 // TestEndOfRun: it waits for the jobs, and nobody takes their interruption for a result.
 func TestEndOfRun(t *testing.T) {
 	live(t, 1, func(w *world) {
