@@ -17,8 +17,7 @@ type arrivals struct{ Options }
 // Reconcile has the image of an arrival pulled. Of one that has ended it removes the archives that belong to no backup, and after a
 // long time the record.
 func (r *arrivals) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	tx := r.Store.Read()
-	a, err := store.Arrivals.Get(tx, id)
+	a, err := store.Arrivals.Get(r.Store.Read(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		return controller.Result{}, nil
 	}
@@ -30,7 +29,7 @@ func (r *arrivals) Reconcile(ctx context.Context, id string) (controller.Result,
 		if len(a.Spec.Archives()) > 0 && !a.Status.Cleaned {
 			return controller.Result{}, r.clean(ctx, a)
 		}
-		if wait := v1.ArrivalRetention - tx.Now().Sub(a.Spec.EndedAt); wait > 0 {
+		if wait := v1.ArrivalRetention - r.Store.AgeTime().Sub(a.Spec.EndedAt); wait > 0 {
 			return controller.Result{RequeueAfter: wait}, nil
 		}
 		return controller.Result{}, r.Store.Update(func(tx *store.Tx) error { return store.Arrivals.Purge(tx, id) })

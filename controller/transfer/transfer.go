@@ -479,13 +479,14 @@ func (r *reconciler) complete(t v1.Transfer) error {
 // afterwards has the destination remove what has arrived, deletes the volume of a completed transfer and the backups that went with
 // it, and removes old records.
 func (r *reconciler) afterwards(t v1.Transfer) (controller.Result, error) {
-	id, now := t.Meta.ID, r.Store.Read().Now()
+	id := t.Meta.ID
 	if t.Status.Remove {
-		return r.removeArrival(t, now)
+		return r.removeArrival(t)
 	}
 	if t.Spec.Token != "" {
 		return controller.Result{}, r.Store.MustUpdate(func(tx *store.Tx) error { return r.Intent.ForgetToken(tx, id) })
 	}
+	now := r.Store.AgeTime()
 	if until := t.Status.VolumeUntil; until != nil {
 		if wait := until.Sub(now); wait > 0 {
 			return controller.Result{RequeueAfter: wait}, nil
@@ -511,9 +512,9 @@ func (r *reconciler) afterwards(t v1.Transfer) (controller.Result, error) {
 }
 
 // removeArrival has the destination remove what has arrived.
-func (r *reconciler) removeArrival(t v1.Transfer, now time.Time) (controller.Result, error) {
+func (r *reconciler) removeArrival(t v1.Transfer) (controller.Result, error) {
 	id := t.Meta.ID
-	if wait := t.Status.RetryAt.Sub(now); wait > 0 && wait <= mostDelay {
+	if wait := t.Status.RetryAt.Sub(r.Store.Read().Now()); wait > 0 && wait <= mostDelay {
 		return controller.Result{RequeueAfter: wait}, nil
 	}
 	j := r.Jobs.calls.Get(id)
@@ -528,7 +529,7 @@ func (r *reconciler) removeArrival(t v1.Transfer, now time.Time) (controller.Res
 		return controller.Result{Waiting: true, RequeueAfter: progressPeriod}, nil
 	}
 	defer r.Jobs.calls.Forget(id)
-	if _, final := explain(j.Err); j.Err == nil || final || now.Sub(*t.Status.FinishedAt) > removePatience {
+	if _, final := explain(j.Err); j.Err == nil || final || r.Store.AgeTime().Sub(*t.Status.FinishedAt) > removePatience {
 		if j.Value.state == v1.ArrivalCommitted {
 			r.Log.Error("a transfer was ended without the destination, which has the container: both nodes have it; delete it on one of them",
 				"transfer", id, "container", t.Spec.Container, "url", t.Spec.URL)

@@ -71,6 +71,25 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// TestVolumeStaysAfterAJump: a clock that jumps forward deletes neither the volume of a completed transfer nor its record before
+// their time.
+func TestVolumeStaysAfterAJump(t *testing.T) {
+	live(t, func(w *world) {
+		w.move(nil)
+		w.await(v1.TransferStopping)
+		w.exited()
+		w.await(v1.TransferCompleted)
+		time.Sleep(time.Minute)
+		w.clock.Store(int64(60 * 24 * time.Hour))
+		time.Sleep(10 * time.Minute)
+		v, err := store.Volumes.Get(w.here.Read(), w.volume)
+		require.NoError(t, err)
+		require.False(t, v.Meta.Deleted)
+		_, err = store.Transfers.Get(w.here.Read(), transferID)
+		require.NoError(t, err)
+	})
+}
+
 // TestRefused: what the destination refuses for good, or the source cannot do, ends the transfer in each phase before the
 // hand-over; the container runs here, and nothing of it stays there.
 func TestRefused(t *testing.T) {
