@@ -86,6 +86,9 @@ func admit(tx *store.Tx, id string, spec v1.ContainerSpec, o ApplyOptions) (v1.C
 	if !ifMatches(o.IfMatch, exists, old.Meta.Revision) {
 		return spec, nil, v1.Errorf(v1.Precondition, "If-Match does not name the container's resource_version")
 	}
+	if err := checkStays(tx, spec.VolumeID); err != nil {
+		return spec, nil, err
+	}
 	if err := checkPorts(tx, id, spec.Ports); err != nil {
 		return spec, nil, err
 	}

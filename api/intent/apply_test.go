@@ -9,6 +9,7 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 func (w *world) apply(id string, request v1.ContainerSpec, o intent.ApplyOptions) (intent.Applied, error) {
@@ -155,6 +156,36 @@ func TestApplyRefusals(t *testing.T) {
 	require.NoError(t, intent.DeleteContainer(w.store, "other"))
 	_, err := w.apply("other", w.spec(), intent.ApplyOptions{})
 	require.ErrorIs(t, err, &v1.Error{Code: v1.ContainerDeleting})
+}
+
+// TestReservedVolume: while a transfer or an arrival has a volume, no other container gets it, and nothing of it changes that the
+// other node has, or is sent.
+func TestReservedVolume(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc")
+	volume, err := intent.CreateVolume(w.store, v1.VolumeSpec{})
+	require.NoError(t, err)
+	spec := w.spec()
+	spec.VolumeID = volume
+	policy := v1.PolicySpec{Every: v1.Duration(time.Hour), Keep: 1}
+	require.NoError(t, intent.PutPolicy(w.store, volume, policy))
+	for _, by := range []string{v1.ByArrival("a"), v1.ByTransfer("a")} {
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Reserve(tx, by, volume) }))
+		w.unchanged(func() {
+			_, err := w.apply("mc", spec, intent.ApplyOptions{})
+			require.ErrorIs(t, err, v1.ErrTransferring)
+			_, err = w.apply("other", spec, intent.ApplyOptions{DryRun: true})
+			require.ErrorIs(t, err, v1.ErrTransferring)
+			require.ErrorIs(t, intent.CreateContainer(w.store, intent.Policy{}, "other", spec), v1.ErrTransferring)
+			require.ErrorIs(t, intent.PutPolicy(w.store, volume, policy), v1.ErrTransferring)
+			require.ErrorIs(t, intent.DeletePolicy(w.store, volume), v1.ErrTransferring)
+			require.ErrorIs(t, intent.ChangeVolume(w.store, volume, v1.VolumeChange{Name: new("x")}), v1.ErrTransferring)
+		})
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.EndRestore(tx, by, volume) }))
+	}
+	_, err = w.apply("mc", spec, intent.ApplyOptions{})
+	require.NoError(t, err)
+	require.NoError(t, intent.DeletePolicy(w.store, volume))
 }
 
 // TestApplyAtNextStart: a run goes on, and what waits is applied by a later apply without the

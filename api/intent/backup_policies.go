@@ -17,12 +17,12 @@ func FindPolicy(tx *store.Tx, volume string) (v1.BackupPolicy, error) {
 }
 
 // PutPolicy stores the backup policy of a volume, whose spec CheckPolicy has accepted,
-// in place of the one before. Its refusals are v1.ErrVolumeNotFound,
+// in place of the one before. Its refusals are v1.ErrVolumeNotFound, v1.ErrTransferring,
 // v1.ErrContainerNotFound, and v1.FieldErrors for a quiesce.container that does not use
 // the volume.
 func PutPolicy(s store.Writer, volume string, spec v1.PolicySpec) error {
 	return s.Update(func(tx *store.Tx) error {
-		if _, err := getVolume(tx, volume); err != nil {
+		if err := checkChangeable(tx, volume); err != nil {
 			return err
 		}
 		if err := checkQuiesced(tx, spec.Quiesce, volume); err != nil {
@@ -44,10 +44,10 @@ func PutPolicy(s store.Writer, volume string, spec v1.PolicySpec) error {
 }
 
 // DeletePolicy removes the backup policy of a volume. Its backups stay. Its refusals
-// are v1.ErrVolumeNotFound and v1.ErrPolicyNotFound.
+// are v1.ErrVolumeNotFound, v1.ErrTransferring and v1.ErrPolicyNotFound.
 func DeletePolicy(s store.Writer, volume string) error {
 	return s.MustUpdate(func(tx *store.Tx) error {
-		if _, err := getVolume(tx, volume); err != nil {
+		if err := checkChangeable(tx, volume); err != nil {
 			return err
 		}
 		if _, err := FindPolicy(tx, volume); err != nil {

@@ -34,12 +34,13 @@ func findActive(tx *store.Tx, id string) (v1.Container, error) {
 	case o.Meta.Deleted:
 		return o, errDeleting
 	}
-	return o, checkStays(tx, o)
+	return o, checkStays(tx, o.Spec.VolumeID)
 }
 
-// checkStays returns v1.ErrTransferring if a transfer has stopped a container, or is about to.
-func checkStays(tx *store.Tx, o v1.Container) error {
-	if v1.IsTransfer(store.Restoring(tx, o.Spec.VolumeID)) {
+// checkStays returns v1.ErrTransferring if a transfer has reserved a volume, and has stopped its container or is about to, or if
+// the volume arrives.
+func checkStays(tx *store.Tx, volume string) error {
+	if v1.IsTransfer(store.Restoring(tx, volume)) {
 		return v1.ErrTransferring
 	}
 	return nil
@@ -49,7 +50,7 @@ func checkStays(tx *store.Tx, o v1.Container) error {
 func findStaying(tx *store.Tx, id string) (v1.Container, error) {
 	o, err := FindContainer(tx, id)
 	if err == nil {
-		err = checkStays(tx, o)
+		err = checkStays(tx, o.Spec.VolumeID)
 	}
 	return o, err
 }
@@ -97,8 +98,11 @@ func initialSpec(spec v1.ContainerSpec) v1.ContainerSpec {
 }
 
 func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
-	if arriving(tx, id) != "" || v1.IsTransfer(store.Restoring(tx, spec.VolumeID)) {
+	if arriving(tx, id) != "" {
 		return v1.ErrTransferring
+	}
+	if err := checkStays(tx, spec.VolumeID); err != nil {
+		return err
 	}
 	if err := claim(tx, id, nil, spec.Ports); err != nil {
 		return err

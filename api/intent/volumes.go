@@ -59,11 +59,11 @@ func CreateVolume(s store.Writer, spec v1.VolumeSpec) (string, error) {
 	return id, s.Update(func(tx *store.Tx) error { return store.Volumes.Create(tx, id, spec) })
 }
 
-// ChangeVolume changes a volume. CheckVolumeChange has accepted the change. Its refusal
-// is v1.ErrVolumeNotFound.
+// ChangeVolume changes a volume. CheckVolumeChange has accepted the change. Its refusals
+// are v1.ErrVolumeNotFound and v1.ErrTransferring.
 func ChangeVolume(s store.Writer, id string, c v1.VolumeChange) error {
 	return s.Update(func(tx *store.Tx) error {
-		if _, err := getVolume(tx, id); err != nil {
+		if err := checkChangeable(tx, id); err != nil {
 			return err
 		}
 		return store.Volumes.SetSpec(tx, id, func(spec *v1.VolumeSpec) error {
@@ -127,6 +127,15 @@ func getVolume(tx *store.Tx, id string) (v1.Volume, error) {
 		return v1.Volume{}, v1.ErrVolumeNotFound
 	}
 	return o, err
+}
+
+// checkChangeable returns why what belongs to a volume cannot be changed: the volume does not exist, or a transfer has announced it as
+// it is.
+func checkChangeable(tx *store.Tx, volume string) error {
+	if _, err := getVolume(tx, volume); err != nil {
+		return err
+	}
+	return checkStays(tx, volume)
 }
 
 // UsersOf returns the containers that use a volume. A container that is being
