@@ -16,10 +16,9 @@ import (
 	"berth/store"
 )
 
-// The time between two checks of the engine, and the age at which a result is stale.
+// The times between two checks.
 const (
-	healthEvery = 2 * time.Second
-	healthOld   = 5 * time.Second
+	healthEvery = 2 * time.Second // of the store and the engine, which answers or fails within its own time limit
 	kernelEvery = 30 * time.Second
 )
 
@@ -34,7 +33,7 @@ type health struct {
 // logged and stored as transitions when they happen, and the engine's health is known without waiting for an
 // engine that hangs.
 func (d *daemon) watchHealth(ctx context.Context) error {
-	writable, reachable := watchedStore(), watchedEngine()
+	writable, reachable := storeComponent(), engineComponent()
 	storeIn := func(c v1.Condition) error {
 		return d.store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
 	}
@@ -55,9 +54,9 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 	return nil
 }
 
-// watched is a part that fails at times: a line of the log and a condition of the node
+// component is something that fails at times: a line of the log and a condition of the node
 // report when it begins to fail, and when it works again.
-type watched struct {
+type component struct {
 	condition string     // True: it works
 	works     string     // reason
 	fails     string     // reason
@@ -70,16 +69,16 @@ type watched struct {
 	stored string    // status of the condition as last stored
 }
 
-func watchedEngine() *watched {
-	return &watched{condition: v1.EngineReachable, works: v1.ReasonAnswers, fails: v1.ReasonEngineUnreachable,
+func engineComponent() *component {
+	return &component{condition: v1.EngineReachable, works: v1.ReasonAnswers, fails: v1.ReasonEngineUnreachable,
 		again: "the engine answers again", lost: "the engine does not answer", level: slog.LevelWarn,
 		message: func(error) string {
 			return "the engine does not answer: states are the last observed ones, and requests wait for it"
 		}}
 }
 
-func watchedStore() *watched {
-	return &watched{condition: v1.StoreWritable, works: v1.ReasonWritable, fails: v1.ReasonNotWritable,
+func storeComponent() *component {
+	return &component{condition: v1.StoreWritable, works: v1.ReasonWritable, fails: v1.ReasonNotWritable,
 		again: "the store can be written again", lost: "the store cannot be written: requests are refused, except stop and kill", level: slog.LevelError,
 		message: func(err error) string { return storeReason(err) + ": requests are refused, except stop and kill" }}
 }
@@ -90,12 +89,12 @@ func (d *daemon) watchKernel(ctx context.Context) error {
 		<-ctx.Done() // containers run on other machines
 		return nil
 	}
-	w := &watched{condition: v1.KernelResources, works: v1.ReasonEnough, fails: v1.ReasonNearlyUsedUp,
+	kernel := &component{condition: v1.KernelResources, works: v1.ReasonEnough, fails: v1.ReasonNearlyUsedUp,
 		again: "the kernel has enough of what containers share", lost: "containers have nearly used up what they share of the kernel", level: slog.LevelWarn,
 		message: func(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }}
 	for ctx.Err() == nil {
 		err := errors.Join(runtime.KernelResources("/proc"), runtime.Inotify())
-		w.observe(err, d.log, func(c v1.Condition) error {
+		kernel.observe(err, d.log, func(c v1.Condition) error {
 			return d.store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
 		})
 		controller.Sleep(ctx, kernelEvery)
@@ -105,37 +104,33 @@ func (d *daemon) watchKernel(ctx context.Context) error {
 
 // observe records the result of a check. A condition that cannot be stored is stored at the
 // next check, if it still holds.
-func (w *watched) observe(err error, log *slog.Logger, storeIn func(v1.Condition) error) {
-	c := v1.Condition{Type: w.condition, Status: v1.True, Reason: w.works, Message: w.again}
+func (p *component) observe(err error, log *slog.Logger, storeIn func(v1.Condition) error) {
+	c := v1.Condition{Type: p.condition, Status: v1.True, Reason: p.works, Message: p.again}
 	switch {
 	case err != nil:
-		c.Status, c.Reason, c.Message = v1.False, w.fails, w.message(err)
-		if w.since.IsZero() {
-			w.since = time.Now()
-			log.Log(context.Background(), w.level, w.lost, "err", err)
+		c.Status, c.Reason, c.Message = v1.False, p.fails, p.message(err)
+		if p.since.IsZero() {
+			p.since = time.Now()
+			log.Log(context.Background(), p.level, p.lost, "err", err)
 		}
-	case !w.since.IsZero():
-		away := time.Since(w.since).Round(time.Millisecond)
-		w.since = time.Time{}
+	case !p.since.IsZero():
+		away := time.Since(p.since).Round(time.Millisecond)
+		p.since = time.Time{}
 		c.Message += ", after " + away.String()
-		log.Info(w.again, "after", away)
+		log.Info(p.again, "after", away)
 	}
-	if w.stored != c.Status && storeIn(c) == nil {
-		w.stored = c.Status
+	if p.stored != c.Status && storeIn(c) == nil {
+		p.stored = c.Status
 	}
 }
 
-// engineHealth returns whether the engine answers, and since when. Before the first
-// check it does not.
+// engineHealth returns whether the engine answered the last check, and since when. Before the first
+// check it does not. A check that is late says nothing about the engine: a busy host delays it.
 func (d *daemon) engineHealth() server.EngineHealth {
-	h := d.health.Load()
-	switch {
-	case h == nil:
-		return server.EngineHealth{Since: d.began}
-	case time.Since(h.at) > healthOld:
-		return server.EngineHealth{Since: h.at}
+	if h := d.health.Load(); h != nil {
+		return server.EngineHealth{Reachable: h.err == nil, Since: h.since}
 	}
-	return server.EngineHealth{Reachable: h.err == nil, Since: h.since}
+	return server.EngineHealth{Since: d.began}
 }
 
 // unready returns the reasons why requests cannot be carried out now. GET /readyz

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/server"
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 	"berth/controller/container"
@@ -31,7 +32,7 @@ import (
 func TestUnwritableStoreIsLoggedOnce(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
-	w := watchedStore()
+	w := storeComponent()
 	storeIn := func(v1.Condition) error { return nil }
 	w.observe(nil, log, storeIn)
 	require.Empty(t, text.String())
@@ -112,7 +113,7 @@ func TestConditionsWaitForTheStore(t *testing.T) {
 	var got []string
 	var broken error
 	log := slog.New(slog.DiscardHandler)
-	disk, engine := watchedStore(), watchedEngine()
+	disk, engine := storeComponent(), engineComponent()
 	storeIn := func(c v1.Condition) error {
 		if broken == nil {
 			got = append(got, c.Reason)
@@ -139,15 +140,26 @@ func TestConditionsNameTheDuration(t *testing.T) {
 	var got v1.Condition
 	log := slog.New(slog.DiscardHandler)
 	storeIn := func(c v1.Condition) error { got = c; return nil }
-	w := watchedEngine()
+	w := engineComponent()
 	w.observe(nil, log, storeIn)
 	require.Equal(t, "the engine answers again", got.Message, "berth has just started")
 	w.observe(errors.New("away"), log, storeIn)
 	w.since = time.Now().Add(-2*time.Minute - 38*time.Second)
 	w.observe(nil, log, storeIn)
 	require.Regexp(t, `^the engine answers again, after 2m38(\.\d+)?s$`, got.Message)
-	watchedStore().observe(store.ErrDiskFull, log, storeIn)
+	storeComponent().observe(store.ErrDiskFull, log, storeIn)
 	require.Equal(t, "store: the disk is full: requests are refused, except stop and kill", got.Message)
+}
+
+// TestLateCheck: a check that a busy host delays does not count as an engine that does not answer.
+func TestLateCheck(t *testing.T) {
+	d := &daemon{began: time.Now()}
+	require.Equal(t, server.EngineHealth{Since: d.began}, d.engineHealth())
+	since := time.Now().Add(-time.Hour)
+	d.health.Store(&health{at: time.Now().Add(-20 * time.Second), since: since})
+	require.Equal(t, server.EngineHealth{Reachable: true, Since: since}, d.engineHealth())
+	d.health.Store(&health{at: time.Now(), err: errors.New("away"), since: since})
+	require.Equal(t, server.EngineHealth{Since: since}, d.engineHealth())
 }
 
 // TestWatchdog reads the notifications as the service manager does.
