@@ -103,6 +103,7 @@ func (r *Rate) of(key string, now time.Time) *rate.Limiter {
 		for k, l := range r.by {
 			if l.TokensAt(now) >= float64(r.pace.Burst) {
 				delete(r.by, k)
+				delete(r.left, k)
 			}
 		}
 		if len(r.by) >= r.pace.Keys {

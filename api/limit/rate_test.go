@@ -75,5 +75,13 @@ func TestRateLists(t *testing.T) {
 		time.Sleep(time.Second)
 		list("a", 0, true)
 		require.Empty(t, r.left)
+
+		list("a", 0, false)
+		time.Sleep(time.Second)
+		for i := range 10 {
+			list(fmt.Sprint("other", i), 0, true)
+		}
+		require.NotContains(t, r.by, "a")
+		require.Empty(t, r.left, "of keys that are forgotten")
 	})
 }
