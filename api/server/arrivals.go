@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"sync"
 
 	"berth/api/auth"
 	"berth/api/intent"
@@ -23,8 +22,8 @@ type arrivals struct {
 	containers containers
 	trees      Trees
 	sessions   sessions
-	dir        string // for listings until they were sent
-	spool      *sync.Mutex
+	dir        string        // for listings until they were sent
+	spool      chan struct{} // has one listing at a time written
 }
 
 type arrivalsBody struct {
@@ -123,9 +122,6 @@ func (s arrivals) within(c *call, do func(ctx context.Context, a v1.Arrival) err
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	if errors.Is(err, context.Canceled) {
-		return edge.ErrUnavailable // the client is gone, or the server shuts down
-	}
 	if errors.Is(err, v1.ErrVolumeRestoring) { // the source has given it up, and asks again
 		return v1.Errorf(v1.Unavailable, "The last request of the arrival has not ended")
 	}
@@ -158,10 +154,14 @@ func (s arrivals) tree(c *call) error {
 
 // listing writes the listing of an arrival to a file without a name. One is written at a time.
 func (s arrivals) listing(c *call, a v1.Arrival) (*os.File, error) {
-	s.spool.Lock()
-	defer s.spool.Unlock()
 	ctx, cancel := edge.Context(c.Ctx)
 	defer cancel()
+	select {
+	case s.spool <- struct{}{}:
+		defer func() { <-s.spool }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	file, err := os.CreateTemp(s.dir, "tree-")
 	if err != nil {
 		return nil, err

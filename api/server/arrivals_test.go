@@ -3,11 +3,15 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,4 +133,51 @@ func TestArrivalBackups(t *testing.T) {
 		fmt.Sprintf("%v %v %v %v %.0f", b["state"], b["name"], b["size"], b["finished_at"], b["created_at"]))
 	require.Equal(t, 409, send(local, "").status, "the arrival has ended")
 	h.refuse(507, "The backups of the target local have reached backups.max_size: delete some of them", "POST", "/volumes/"+h.volume()+"/backups", object{})
+}
+
+// held is Trees whose listings are written until release.
+type held struct {
+	Trees
+	begun, release chan struct{}
+}
+
+func (h held) Tree(context.Context, string, io.Writer) (v1.TreeSum, error) {
+	select {
+	case h.begun <- struct{}{}:
+	default:
+	}
+	<-h.release
+	return v1.TreeSum{}, nil
+}
+
+// TestListingEndsWithClient: a request for a listing that waits for another one ends with its client.
+func TestListingEndsWithClient(t *testing.T) {
+	trees := held{begun: make(chan struct{}, 1), release: make(chan struct{})}
+	h := newHarnessWith(t, func(d *Deps) { d.Archives, d.Trees, d.SpoolDir = &inbox{}, trees, t.TempDir() })
+	arrival, volumeID := intent.NewID(), intent.NewID()
+	h.must("POST", "/arrivals", object{"arrival_id": arrival, "bytes": 0, "volume": object{},
+		"container": object{"internal_id": "mc", "image": "busybox:1", "volume_id": volumeID}})
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return errors.Join(store.Arrivals.SetStatus(tx, arrival, func(s *v1.ArrivalStatus) { s.ImagePresent = true }),
+			store.Volumes.SetStatus(tx, volumeID, func(s *v1.VolumeStatus) { s.Created = true }))
+	}))
+	get := func(ctx context.Context) {
+		req, err := http.NewRequestWithContext(ctx, "GET", h.base+"/arrivals/"+arrival+"/tree", nil)
+		if err == nil {
+			req.Header.Set("Authorization", "Bearer "+adminToken)
+			req.Header.Set("Accept", vendorType)
+			_, _ = h.client.Do(req)
+		}
+	}
+	var first sync.WaitGroup
+	first.Go(func() { get(t.Context()) })
+	waitFor(t, "it did not begin", trees.begun)
+	require.Eventually(t, func() bool { // a client may leave before its request is read
+		ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer leave()
+		get(ctx)
+		return strings.Contains(h.must("GET", "/metrics", nil).raw, `berth_http_request_duration_seconds_count{code="503",route="/arrivals/:arrival/tree"}`)
+	}, 3*time.Minute, 100*time.Millisecond)
+	close(trees.release)
+	first.Wait()
 }

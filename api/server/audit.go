@@ -153,7 +153,7 @@ func (a auditor) finish(r *store.Request, caller auth.Principal, status int, o *
 	}
 	if err := finish(status, o); err != nil {
 		a.entries.WithLabelValues(unrecorded).Inc()
-		return ofStore(err)
+		return known(err)
 	}
 	a.entries.WithLabelValues(resultOf(status)).Inc()
 	return nil
@@ -176,7 +176,7 @@ func (a auditor) list(r *store.Request, tenant string) {
 func (a auditor) finishMessage(r *store.Request, caller auth.Principal, err error) error {
 	status := http.StatusOK
 	if err != nil {
-		refused, _ := edge.Refusal(ofStore(err))
+		refused, _ := edge.Refusal(known(err))
 		status = edge.Status(refused)
 	}
 	return cmp.Or(a.finish(r, caller, status, nil, false), err)

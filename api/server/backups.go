@@ -361,8 +361,8 @@ func (s backups) download(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
-	defer cancel()
+	ctx, end := c.bounded(fetchTimeout)
+	defer end()
 	key := v1.ArchiveKey(b.Meta.ID)
 	file, url, err := s.archives.Fetch(ctx, b.Spec.Target, key, key)
 	if err != nil {

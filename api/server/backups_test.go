@@ -520,3 +520,35 @@ func TestQuiesceTypesAsCommandDoes(t *testing.T) {
 		require.Equal(t, want, post.status, "%s: %s", scopes, post.raw)
 	}
 }
+
+// fetching is Archives whose archives are opened until the context ends.
+type fetching struct {
+	Archives
+	begun chan struct{}
+	ended chan error
+}
+
+func (f fetching) Fetch(ctx context.Context, _ v1.Target, _, _ string) (*os.File, string, error) {
+	close(f.begun)
+	<-ctx.Done()
+	f.ended <- ctx.Err()
+	return nil, "", ctx.Err()
+}
+
+// TestFetchEndsWithClient: nobody waits for the target of an archive whose client has left.
+func TestFetchEndsWithClient(t *testing.T) {
+	f := fetching{noArchives{}, make(chan struct{}), make(chan error, 1)}
+	h := newHarnessWith(t, func(d *Deps) { d.Archives = f })
+	id, volume := intent.NewID(), h.volume()
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return errors.Join(store.Backups.Create(tx, id, v1.BackupSpec{VolumeID: volume, BackupRequest: v1.BackupRequest{Target: v1.TargetLocal}}),
+			store.Backups.SetStatus(tx, id, func(s *v1.BackupStatus) { s.State = v1.JobCompleted }))
+	}))
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "GET", h.base+"/backups/"+id+"/content?token="+adminToken, nil)
+	require.NoError(t, err)
+	go func() { _, _ = h.client.Do(req) }()
+	waitFor(t, "it did not begin", f.begun)
+	leave()
+	require.ErrorIs(t, <-f.ended, context.Canceled)
+}

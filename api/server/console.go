@@ -144,7 +144,9 @@ func (s consoles) stats(c *call) (v1.Stats, error) {
 	if err != nil {
 		return v1.Stats{}, err
 	}
-	return s.processes.stats(context.Background(), o.Meta.ID)
+	ctx, end := edge.Context(c.Ctx)
+	defer end()
+	return s.processes.stats(ctx, o.Meta.ID)
 }
 
 // content answers with all lines of a container that are kept.
@@ -157,10 +159,8 @@ func (s consoles) content(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := edge.Context(c.Ctx)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, historyWait)
-	defer cancel()
+	ctx, end := c.bounded(historyWait)
+	defer end()
 	content, err := s.hub.ReadAll(ctx, o.Meta.ID)
 	if err != nil {
 		done()

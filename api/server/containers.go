@@ -110,20 +110,20 @@ func (s containers) list(c *call) (any, error) {
 	if !measured {
 		return body, nil
 	}
-	return s.measure(body), nil
+	return s.measure(c, body), nil
 }
 
 // samplesTimeout bounds how long a list waits for resource usage.
 const samplesTimeout = 5 * time.Second
 
 // measure returns a list with the resource usage of each container.
-func (s containers) measure(list containersBody[v1.ContainerSummary]) (body containersBody[v1.MeasuredContainer]) {
+func (s containers) measure(c *call, list containersBody[v1.ContainerSummary]) (body containersBody[v1.MeasuredContainer]) {
 	ids := make([]string, len(list.Containers))
 	for i, o := range list.Containers {
 		ids[i] = o.InternalID
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
-	defer cancel()
+	ctx, end := c.bounded(samplesTimeout)
+	defer end()
 	samples := s.sampler.Samples(ctx, ids)
 	body.Containers, body.Continue = []v1.MeasuredContainer{}, list.Continue
 	for _, o := range list.Containers {

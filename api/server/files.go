@@ -59,8 +59,6 @@ func (s files) onVolume(c *call, l *limit.Slots, do func(ctx context.Context, f 
 	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound) ||
 		errors.Is(ended, v1.ErrVolumeRestoring) || errors.Is(ended, v1.ErrTransferring)):
 		return ended
-	case errors.Is(err, context.Canceled):
-		return edge.ErrUnavailable // the client is gone, or the server shuts down
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return edge.ErrMalformed // the body is shorter than announced
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"berth/api/auth"
@@ -59,11 +58,7 @@ func enter(ctx context.Context, claim limit.Claim, all ...*limit.Slots) (leave f
 func (c *call) enter(db *store.Store, object string, slots *limit.Slots) (leave func(), err error) {
 	ctx, cancel := edge.Context(c.Ctx)
 	defer cancel()
-	leave, err = enter(ctx, c.claim(db, object), slots)
-	if errors.Is(err, context.Canceled) {
-		err = edge.ErrUnavailable // the client is gone, or the server shuts down
-	}
-	return leave, err
+	return enter(ctx, c.claim(db, object), slots)
 }
 
 // paces count the requests of tokens that are limited to containers. All tokens of a tenant

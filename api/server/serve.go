@@ -75,7 +75,7 @@ func (a access) handler(serve func(*call) error) fiber.Handler {
 		case errors.As(err, &stored):
 			err = stored.send(ctx)
 		case err != nil:
-			err = a.front.Fail(ctx, ofStore(err))
+			err = a.front.Fail(ctx, known(err))
 		}
 		failed := a.auditor.end(c)
 		if failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError { // the first cause is answered

@@ -121,7 +121,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) hand
 		schedules:  schedules{store: d.Store, settings: d.Settings, archives: d.Archives},
 		transfers:  transfers{store: d.Store, settings: d.Settings, own: d.OwnAddress},
 		arrivals: arrivals{store: d.Store, settings: d.Settings, archives: d.Archives, containers: containers, trees: d.Trees, sessions: sessions,
-			dir: d.SpoolDir, spool: new(sync.Mutex)},
+			dir: d.SpoolDir, spool: make(chan struct{}, 1)},
 		events:   events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
 		audit:    audit{store: d.Store},
 		sockets:  newSockets(d, a, all, processes, permits.history),
@@ -131,12 +131,14 @@ func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) hand
 	}
 }
 
-// ofStore wraps an error of the store in its v1.Error.
-func ofStore(err error) error {
-	var known *v1.Error
+// known wraps an error in the v1.Error that clients receive for it, if it has one.
+func known(err error) error {
+	var refused *v1.Error
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &refused):
 		return err
+	case errors.Is(err, context.Canceled): // the client is gone, or the server shuts down
+		return edge.ErrUnavailable
 	case errors.Is(err, store.ErrDiskFull):
 		return errors.Join(v1.ErrStoreDiskFull, err)
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrTooBig):
@@ -148,6 +150,6 @@ func ofStore(err error) error {
 // refusal returns the text that a client receives for an error. The caller logs the
 // error if log is true.
 func refusal(err error) (text string, log bool) {
-	refused, log := edge.Refusal(ofStore(err))
+	refused, log := edge.Refusal(known(err))
 	return refused.Message, log
 }

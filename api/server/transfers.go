@@ -107,18 +107,13 @@ func (s transfers) cancel(c *call) (v1.TransferView, error) {
 	if err := cancelWith(c.writer(s.store), id); err != nil {
 		return v1.TransferView{}, err
 	}
-	ctx, stop := edge.Context(c.Ctx)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, cancelWait)
-	defer cancel()
+	ctx, end := c.bounded(cancelWait)
+	defer end()
 	o, err := store.Transfers.Await(ctx, s.store, id, func(o v1.Transfer) bool {
 		return v1.TransferStateOf(o).Finished() || o.Status.Unanswered == o.Spec.Cancels
 	})
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) || err == nil && !v1.TransferStateOf(o).Finished():
+	if errors.Is(err, context.DeadlineExceeded) || err == nil && !v1.TransferStateOf(o).Finished() {
 		return v1.TransferView{}, unanswered
-	case err != nil:
-		return v1.TransferView{}, edge.ErrUnavailable // the client is gone, or the server shuts down
 	}
-	return v1.ViewOfTransfer(o), nil
+	return v1.ViewOfTransfer(o), err
 }

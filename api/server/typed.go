@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"reflect"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -69,6 +71,13 @@ func takes[In, Out any](d decoder, check func(*call, *In) error, do func(*call, 
 // checkIn returns the check of a request that has waited.
 func (c *call) checkIn(db *store.Store) func() error {
 	return func() error { return c.recheck(db.Read()) }
+}
+
+// bounded returns the context of a request, which also ends after a time. See edge.Context.
+func (c *call) bounded(d time.Duration) (ctx context.Context, end func()) {
+	ctx, leave := edge.Context(c.Ctx)
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, func() { cancel(); leave() }
 }
 
 // claim is that of a request on an object, such as a volume.
