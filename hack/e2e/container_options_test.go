@@ -3,15 +3,19 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
+	"berth/hack/test/kubetest"
 )
 
 // readOnly reports what a container with a read-only root file system can write.
@@ -27,7 +31,7 @@ echo TZ is $TZ; echo up; sleep 100000`
 // the container.
 func TestContainerOptions(t *testing.T) {
 	t.Parallel()
-	image := ownImage(t, "1", nil, "VOLUME /tmp /image-volume")
+	image := ownImage(t, "1", nil, ocispec.ImageConfig{Volumes: map[string]struct{}{"/tmp": {}, "/image-volume": {}}})
 	b := berthtest.Start(t, berthtest.Options{Config: "docker: {tmp_size: 16MiB, read_only_root: true}\n"})
 	limits := berthtest.Spec{"memory": 64 << 20, "swap": -1, "oom_kill": false}
 	spec := berthtest.Spec{"image": image, "startup_command": readOnly, "start_pattern": "^up", "power": "running", "tty": false,
@@ -73,17 +77,41 @@ func TestContainerOptions(t *testing.T) {
 	})
 }
 
-// ownImage creates an image of busybox and further files that the test removes after its
-// containers: call it before berthtest.Start.
-func ownImage(t *testing.T, tag string, files map[string][]byte, changes ...string) (ref string) {
+// ownImage creates an image of busybox and further files, which the engine can have. On Docker the test
+// removes it after its containers: call it before berthtest.Start.
+func ownImage(t *testing.T, tag string, files map[string][]byte, config ocispec.ImageConfig) (ref string) {
 	t.Helper()
+	name, root := strings.ToLower(t.Name())+"-"+strings.TrimPrefix(berthtest.NewToken(), "berth_")[:8], enginetest.BusyboxTar(t, files)
+	if kubetest.Running() {
+		name += "-" + tag
+		kubetest.Push(t, name, root, config)
+		return kubetest.Host() + ":5000/" + name + ":1"
+	}
 	engine := enginetest.Shared(t)
-	ref = "berth-test/" + strings.ToLower(t.Name()) + "-" + strings.TrimPrefix(berthtest.NewToken(), "berth_")[:8] + ":" + tag
-	engine.Import(t, ref, enginetest.BusyboxTar(t, files), changes...)
+	ref = "berth-test/" + name + ":" + tag
+	engine.Import(t, ref, root, instructions(t, config)...)
 	var made struct{ ID string }
 	require.NoError(t, json.Unmarshal(engine.Must(t, "GET", "/images/"+ref+"/json", nil), &made))
 	t.Cleanup(func() { engine.Do(t, "DELETE", "/images/"+made.ID+"?force=1", nil) }) // with the names that a registry gave it
 	return ref
+}
+
+// instructions returns the lines of a Dockerfile for a configuration.
+func instructions(t *testing.T, c ocispec.ImageConfig) (lines []string) {
+	t.Helper()
+	for name, list := range map[string][]string{"ENTRYPOINT": c.Entrypoint, "CMD": c.Cmd, "VOLUME": slices.Sorted(maps.Keys(c.Volumes))} {
+		if len(list) > 0 {
+			text, err := json.Marshal(list)
+			require.NoError(t, err)
+			lines = append(lines, name+" "+string(text))
+		}
+	}
+	for name, value := range map[string]string{"WORKDIR": c.WorkingDir, "USER": c.User, "ENV": strings.Join(c.Env, " ")} {
+		if value != "" {
+			lines = append(lines, name+" "+value)
+		}
+	}
+	return lines
 }
 
 // cgroups returns the version of the cgroups that the engine uses.
@@ -129,7 +157,7 @@ func TestPullPolicies(t *testing.T) {
 	ref := registry.Addr + "/moved:1"
 	var versions []string
 	for n := range 3 {
-		versions = append(versions, ownImage(t, fmt.Sprint(n+1), map[string][]byte{"version": fmt.Append(nil, n+1)}))
+		versions = append(versions, ownImage(t, fmt.Sprint(n+1), map[string][]byte{"version": fmt.Append(nil, n+1)}, ocispec.ImageConfig{}))
 	}
 	// The engine pushes with another name of the registry, so that ref stays as it is there.
 	push := func(n int) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
@@ -76,16 +77,16 @@ func TestEggGames(t *testing.T) {
 	tini, err := os.ReadFile("/usr/bin/tini-static")
 	require.NoError(t, err, "run hack/docker.sh tools")
 	var images []string
-	for tag, shape := range map[string]struct{ shell, start string }{
-		"bash": {"bash", `CMD ["/bin/bash", "/entrypoint.sh"]`}, "ash": {"ash", `CMD ["/bin/ash", "/entrypoint.sh"]`},
-		"tini": {"bash", `ENTRYPOINT ["/bin/tini", "-g", "--"]`},
+	for tag, shape := range map[string]struct {
+		shell           string
+		entrypoint, cmd []string
+	}{
+		"bash": {"bash", nil, []string{"/bin/bash", "/entrypoint.sh"}}, "ash": {"ash", nil, []string{"/bin/ash", "/entrypoint.sh"}},
+		"tini": {"bash", []string{"/bin/tini", "-g", "--"}, []string{"/entrypoint.sh"}},
 	} {
 		files := map[string][]byte{"bin/bash": bash, "bin/tini": tini, "bin/game": []byte(gameProgram), "entrypoint.sh": fmt.Appendf(nil, eggEntrypoint, shape.shell)}
-		changes := []string{shape.start, "WORKDIR /home/container", "ENV HOME=/home/container USER=container"}
-		if tag == "tini" {
-			changes = append(changes, `CMD ["/entrypoint.sh"]`)
-		}
-		images = append(images, ownImage(t, tag, files, changes...))
+		images = append(images, ownImage(t, tag, files, ocispec.ImageConfig{Entrypoint: shape.entrypoint, Cmd: shape.cmd,
+			WorkingDir: "/home/container", Env: []string{"HOME=/home/container", "USER=container"}}))
 	}
 	slices.Sort(images)
 	b := berthtest.Start(t, berthtest.Options{})
@@ -196,8 +197,8 @@ func TestInstallUser(t *testing.T) {
 	entrypoint := []byte("#!/bin/sh\nexport FROM_ENTRYPOINT=set\nexec \"$@\"\n")
 	programs := withLibraries(t, "/usr/sbin/setcap", map[string][]byte{"entrypoint.sh": entrypoint})
 	programs["bin/setcap"] = programs["usr/sbin/setcap"]
-	installImage := ownImage(t, "installer", programs, `ENTRYPOINT ["/bin/sh", "/entrypoint.sh"]`)
-	image := ownImage(t, "player", nil, "USER player")
+	installImage := ownImage(t, "installer", programs, ocispec.ImageConfig{Entrypoint: []string{"/bin/sh", "/entrypoint.sh"}})
+	image := ownImage(t, "player", nil, ocispec.ImageConfig{User: "player"})
 	b := berthtest.Start(t, berthtest.Options{})
 	for id, user := range map[string]string{"number": "988:988", "named": ""} {
 		b.Create(t, id, berthtest.Spec{"image": image, "install_image": installImage, "user": user, "install_user": "root", "install_entrypoint": "sh",

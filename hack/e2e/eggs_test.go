@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
@@ -85,7 +86,7 @@ func TestEggScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/eggs/*.sh")
 	require.NoError(t, err)
 	require.Len(t, scripts, 20)
-	image := ownImage(t, "1", eggPrograms(t))
+	image := ownImage(t, "1", eggPrograms(t), ocispec.ImageConfig{})
 	b := berthtest.Start(t, berthtest.Options{})
 	text := map[string]string{}
 	for _, path := range scripts {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
@@ -100,7 +101,7 @@ func redisImage(t *testing.T) string {
 	files := withLibraries(t, "/bin/dash", map[string][]byte{})
 	files = withLibraries(t, "/usr/bin/redis-check-rdb", files)
 	files["bin/sh"], files["bin/redis-server"] = files["bin/dash"], files["usr/bin/redis-check-rdb"]
-	return ownImage(t, "redis", files)
+	return ownImage(t, "redis", files, ocispec.ImageConfig{})
 }
 
 // debianServers is a whole Debian with the servers. The first call on a machine takes two minutes.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/test/berthtest"
@@ -36,7 +37,7 @@ func shellImages(t *testing.T, programs ...string) map[string]string {
 			files = withLibraries(t, "/bin/"+shell, files)
 			files["bin/sh"] = files["bin/"+shell]
 		}
-		images[shell] = ownImage(t, shell, files)
+		images[shell] = ownImage(t, shell, files, ocispec.ImageConfig{})
 	}
 	return images
 }
@@ -166,7 +167,7 @@ func npmImage(t *testing.T) string {
 		files[path[1:]] = content
 		return err
 	}))
-	return ownImage(t, "npm", files)
+	return ownImage(t, "npm", files, ocispec.ImageConfig{})
 }
 
 // bot writes a file when it is asked to stop, some time later, as a bot that leaves its server.
