@@ -70,7 +70,7 @@ engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="boo
 # The tests of the whole daemon that a cluster of one node cannot run: those that look into Docker, break it, or publish
 # ports of this host; those of what the engine lacks (mounts of the host, limits of processes, OOM kills that are off,
 # files that are open and unlinked); and those that need two nodes.
-KUBE_DOCKER := TestConsoleAtAnyRate|TestContainerFieldsReachTheEngine|TestContainerOptions|TestDoctor|TestEgg.*|TestEgress.*|TestEngine.*|TestFailuresAreVisible|TestFullDisk|TestInstallUser|TestInterferenceFromOutside|TestMissingImage|TestNode|TestPullPolicies|TestRealServers|TestRegistryOfEachImage|TestSecretsAreNotExposed|TestStopOfRealPrograms|TestStopReachesTheProgram|TestUnmanagedContainersAreUntouched|TestUploadLeavesSpaceForStore
+KUBE_DOCKER := TestContainerFieldsReachTheEngine|TestContainerOptions|TestDoctor|TestEgress.*|TestEngine.*|TestFailuresAreVisible|TestFullDisk|TestInterferenceFromOutside|TestMissingImage|TestNode|TestPullPolicies|TestRegistryOfEachImage|TestSecretsAreNotExposed|TestUnmanagedContainersAreUntouched|TestUploadLeavesSpaceForStore
 KUBE_LACKS := TestDiskLimitCountsInodesAndUnlinkedFiles|TestMount.*|TestOOMKillFalse|TestRootLimit.*
 KUBE_TWO := TestMachineIsLost|TestStorm
 # What takes minutes there runs with BERTH_LONG=1.

@@ -15,6 +15,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -125,7 +126,7 @@ func (s realServer) live(t *testing.T, b *berthtest.Berth, id, image string) {
 		"ports": []berthtest.Spec{{"ip": port.IP, "port": port.Port, "protocol": "tcp"}},
 	})
 	b.State(t, id, "running")
-	s.act(t, b, id, port.Port)
+	s.act(t, b, id, port)
 	kept, err := os.ReadFile(file(s.kept))
 	require.NoError(t, err)
 	backup := startBackup(t, b, volume, nil)
@@ -144,18 +145,18 @@ func (s realServer) live(t *testing.T, b *berthtest.Berth, id, image string) {
 	require.Equal(t, kept, again)
 	b.Verb(t, id, "start")
 	b.State(t, id, "running")
-	s.act(t, b, id, port.Port)
+	s.act(t, b, id, port)
 	b.Delete(t, id)
 }
 
 // act gives the command of the server and waits for its answer, which no earlier line of the console is.
-func (s realServer) act(t *testing.T, b *berthtest.Berth, id string, port int) {
+func (s realServer) act(t *testing.T, b *berthtest.Berth, id string, port v1.PortRef) {
 	if s.command == "" {
 		return
 	}
 	began := time.Now()
 	if strings.HasPrefix(s.command, "SAVE") {
-		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		c, err := net.Dial("tcp", net.JoinHostPort(port.IP, fmt.Sprint(port.Port)))
 		require.NoError(t, err)
 		defer c.Close()
 		_, err = fmt.Fprint(c, "SET day 7\r\n", s.command, "\r\n")
