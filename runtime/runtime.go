@@ -198,6 +198,7 @@ func (s Spec) WorkdirWith(image string) (string, error) {
 type Mount struct {
 	Source, Target string // absolute paths, of the host and in the container
 	ReadOnly       bool
+	Claim          string // of a cluster, whose root is Source; empty: Source is a part of a larger one
 }
 
 // Port publishes a container port on the host.

@@ -94,7 +94,8 @@ func (c *call) volumeID(db *store.Store) (id string, err error) {
 // that the caller may access.
 func (s volumes) view(v v1.Volume, by []string, caller auth.Principal) v1.VolumeView {
 	view := v1.VolumeView{VolumeID: v.Meta.ID, Path: volumePath(s.settings, v.Meta.ID, v.Spec.Storage), VolumeSpec: v.Spec,
-		Size: v.Status.Size, CreatedAt: v.Meta.CreatedAt.Unix(), Ready: v.Status.Ready()}
+		Size: v.Status.Size, CreatedAt: v.Meta.CreatedAt.Unix(), Ready: v.Status.Ready(),
+		Class: v.Status.Class, Message: v.Status.Message()}
 	for _, id := range by {
 		if caller.CanAccess(id) {
 			view.UsedBy = append(view.UsedBy, id)

@@ -162,6 +162,7 @@ func (c Config) validateEngine(f *FieldErrors) {
 	k := c.Kubernetes
 	if c.Engine != EngineKubernetes {
 		f.check(len(k.Claims) == 0, "kubernetes.claims", "must be empty: only the engine kubernetes has claims")
+		f.check(k.VolumeClass == "", "kubernetes.volume_class", "must be empty: only the engine kubernetes has claims")
 		return
 	}
 	f.check(k.Kubeconfig == "" || filepath.IsAbs(k.Kubeconfig), "kubernetes.kubeconfig", "must be an absolute path")
@@ -169,6 +170,8 @@ func (c Config) validateEngine(f *FieldErrors) {
 	f.check(k.Namespace != "" || k.Kubeconfig == "", "kubernetes.namespace", "is required with kubernetes.kubeconfig")
 	f.check(namePattern.MatchString(k.Claim), "kubernetes.claim", "must be the name of a persistent volume claim")
 	k.validateClaims(f)
+	f.check(k.VolumeClass == "" || namePattern.MatchString(k.VolumeClass), "kubernetes.volume_class", "must be the name of a StorageClass")
+	f.check(k.VolumeSize >= MiB, "kubernetes.volume_size", "must be at least 1MiB")
 	f.check(len(k.Claims) == 0 || c.Storage.HardLimit == HardLimitOff, "storage.hard_limit", "must be off with kubernetes.claims")
 	f.check(k.RequestsPercent >= 1 && k.RequestsPercent <= 99, "kubernetes.requests_percent", "must be between 1 and 99")
 	for i, host := range k.PlainRegistries {
@@ -255,7 +258,7 @@ func Defaults() Config {
 		},
 		Docker: DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2,
 			PullReserve: 5 * GiB, ImagesKept: Duration(24 * time.Hour)},
-		Kubernetes: KubernetesConfig{Claim: "berth-volumes", RequestsPercent: 50, Ports: PortsHost},
+		Kubernetes: KubernetesConfig{Claim: "berth-volumes", VolumeSize: 10 * GiB, RequestsPercent: 50, Ports: PortsHost},
 		Firewall:   FirewallConfig{Backend: BackendAuto, EgressFilter: true},
 		Reconcile: ReconcileConfig{
 			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),

@@ -26,6 +26,8 @@ type VolumeView struct {
 	CreatedAt int64    `json:"created_at"` // Unix seconds
 	UsedBy    []string `json:"used_by"`    // the containers that use it
 	Ready     bool     `json:"ready"`      // its directory was there when it was last checked
+	Class     string   `json:"class"`      // StorageClass of its own claim, whose name is the volume's id; empty: it has none
+	Message   string   `json:"message"`    // why it is not ready, or its claim is too small; else empty
 }
 
 // MarshalJSON writes every field.
@@ -33,6 +35,7 @@ func (v VolumeView) MarshalJSON() ([]byte, error) { return marshalWhole(v) }
 
 // VolumeStatus is the observed state of a volume.
 type VolumeStatus struct {
+	Class      string      `json:"class,omitempty"` // StorageClass of the volume's own claim; empty: it lies on one with others
 	Created    bool        `json:"created"`         // the directory was created; it is never created again
 	Size       int64       `json:"size,omitempty"`  // bytes on disk, as last measured
 	Files      int64       `json:"files,omitempty"` // files and folders, as last measured
@@ -52,6 +55,16 @@ func (s VolumeStatus) Missing() bool {
 		return true
 	}
 	return false
+}
+
+// Message returns why the directory is not usable, or the claim of the volume is too small; else empty.
+func (s VolumeStatus) Message() string {
+	for _, t := range []string{DirectoryReady, ClaimResized} {
+		if c := FindCondition(s.Conditions, t); c.Status == False {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // Usage returns the last measured usage of the volume.
@@ -98,6 +111,9 @@ const (
 // DirectoryReady is a volume's condition: its directory is there and usable.
 const DirectoryReady = "DirectoryReady"
 
+// ClaimResized is a condition of a volume with a claim of its own: the claim requests the limit of the volume.
+const ClaimResized = "ClaimResized"
+
 // UsageMeasured is a volume's condition: its last scan measured the whole tree. While it
 // is False, a volume with a limit counts as over it. It is absent before the first scan
 // that did not.
@@ -114,4 +130,5 @@ const (
 const (
 	ReasonDirectoryMissing = "DirectoryMissing"
 	ReasonNotADirectory    = "NotADirectory"
+	ReasonClaimPending     = "ClaimPending" // the volume's own claim, or its directory, is not there yet
 )

@@ -52,7 +52,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 			OrphanGrace: orphanGrace, BootID: d.bootID(), Now: time.Now,
 		},
 		Store: d.store, Engine: d.engine, Console: d.consoles, Roots: d.roots, Mounts: d.mounts,
-		Volumes: container.HostVolumes{Path: d.volumes.Path, Configure: d.volumes.Configure, Own: d.ownVolume},
+		Volumes: container.HostVolumes{Mount: d.mountOf, Configure: d.volumes.Configure, Own: d.ownVolume},
 		Auth:    d.pullAuth, Metrics: m, Log: d.log,
 		Pulls: pulls, Preparations: preparations, Semaphore: slots,
 	}
@@ -72,7 +72,9 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 
 func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Period: d.resync(), Log: d.log}
-	r := &volume.Reconciler{Store: d.store, Directories: d.volumes, Log: d.log, Mounted: d.mountedBy(false)}
+	k := d.settings.Current().Kubernetes
+	r := &volume.Reconciler{Store: d.store, Directories: d.volumes, Log: d.log, Mounted: d.mountedBy(false),
+		Claims: d.claims, Class: k.VolumeClass, ClaimSize: int64(k.VolumeSize)}
 	return &controller.Loop{
 		Name:         "volume",
 		Reconciler:   r,

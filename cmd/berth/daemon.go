@@ -66,6 +66,7 @@ type host struct {
 	engine   engine
 	meter    stats.Meter              // of the usage of containers
 	machines func() []runtime.Machine // of a cluster, as they are watched; nil: it is one host
+	claims   volume.Claims            // of a cluster; nil: it is one host
 	roots    *container.Roots         // nil: the engine itself bounds what containers write outside their volumes
 	volumes  *hostvolume.Manager
 	mounts   *hostmount.Pinner
@@ -189,7 +190,7 @@ func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 	}
 	volumes, err := hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:   hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		Reserved: d.reserved, In: d.volumesIn, Bases: bases,
+		Reserved: d.reserved, In: d.volumesIn, Bases: bases, Fixed: d.hasClaim,
 		StoreDir: c.Storage.DataPath, HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})
 	if err == nil && volumes.HardLimit() != nil {
 		d.log.Info("limits of volumes are soft", "reason", volumes.HardLimit())
@@ -201,6 +202,21 @@ func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 func (d *daemon) volumesIn(id string) string {
 	v, _ := store.Volumes.Get(d.store.Read(), id) // an unknown one is removed already
 	return d.settings.Current().VolumesIn(v.Spec.Storage)
+}
+
+// hasClaim reports whether a volume has a claim of its own.
+func (d *daemon) hasClaim(id string) bool {
+	v, err := store.Volumes.Get(d.store.Read(), id)
+	return err == nil && v.Status.Class != ""
+}
+
+// mountOf returns the mount of a volume. Its own claim has its id as its name, and makes its directory.
+func (d *daemon) mountOf(id string) runtime.Mount {
+	m := runtime.Mount{Source: d.volumes.Path(id)}
+	if d.hasClaim(id) {
+		m.Claim = id
+	}
+	return m
 }
 
 // newSender returns the sender of transitions to the panel. It always runs, and sends while

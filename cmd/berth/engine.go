@@ -45,7 +45,7 @@ func (d *daemon) newEngine() error {
 	if c.Engine == v1.EngineKubernetes {
 		one, err := newKubernetes(d, c)
 		if err == nil {
-			d.engine, d.meter, d.machines = one, one, one.Machines
+			d.engine, d.meter, d.machines, d.claims = one, one, one.Machines, one
 			d.part("events of the cluster", func(ctx context.Context) error { return d.reportChanges(ctx, one.Report) })
 		}
 		return err
@@ -114,7 +114,7 @@ func kubernetesConfig(c v1.Config) kubernetes.Config {
 		k.Namespace = kubernetes.InClusterNamespace()
 	}
 	one := kubernetes.Config{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace, Claim: k.Claim, Volumes: c.Storage.VolumesPath,
-		Claims: map[string]string{}, Keeper: k.Keeper,
+		Claims: map[string]string{}, OwnClaims: k.VolumeClass != "", Keeper: k.Keeper,
 		PlainHTTP: k.PlainRegistries, KubeletCA: k.KubeletCA, TmpSize: int64(c.Docker.TmpSize), RequestsShare: float64(k.RequestsPercent) / 100}
 	for name, claim := range k.Claims {
 		one.Claims[c.VolumesIn(name)] = claim.Claim

@@ -127,7 +127,7 @@ func (t *task) createInstaller(ctx context.Context) (controller.Result, error) {
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	if _, err = t.createMounted(ctx, installerSpec(t.c, t.Volumes.Path(t.c.Spec.VolumeID))); err != nil {
+	if _, err = t.createMounted(ctx, installerSpec(t.c, t.Volumes.Mount(t.c.Spec.VolumeID))); err != nil {
 		return t.refused(ctx, err, installImage(t.c.Spec))
 	}
 	return controller.Result{}, nil

@@ -68,7 +68,7 @@ type Options struct {
 
 // HostVolumes are the volumes as a Reconciler uses them.
 type HostVolumes struct {
-	Path func(volumeID string) (dir string) // the directory of a volume on the host
+	Mount func(volumeID string) runtime.Mount // of the directory of a volume on the host, without a target
 
 	// Configure sets the values of configuration files in a volume.
 	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) []error

@@ -34,7 +34,7 @@ func (t *task) create(ctx context.Context) (id string, res controller.Result, er
 	if recorded, err := t.recordServerVolume(); err != nil || !recorded {
 		return "", controller.Result{}, err
 	}
-	id, err = t.createMounted(ctx, serverSpec(t.c, t.Volumes.Path(t.c.Spec.VolumeID)))
+	id, err = t.createMounted(ctx, serverSpec(t.c, t.Volumes.Mount(t.c.Spec.VolumeID)))
 	switch {
 	case err == nil:
 		if t.removedOutside() {
@@ -103,6 +103,9 @@ func (t *task) recordServerVolume() (recorded bool, err error) {
 // createMounted creates a container with its volume and the mounts of its spec.
 // The sources are checked now: they may have changed since the client's request.
 func (t *task) createMounted(ctx context.Context, spec runtime.Spec) (id string, err error) {
+	if err := t.requireClaim(); err != nil {
+		return "", err
+	}
 	pinned, release, err := t.Mounts.Pin(ctx, spec.Name, mounts(t.c.Spec))
 	if err != nil {
 		return "", err
@@ -198,7 +201,7 @@ func (t *task) removeServer(ctx context.Context) (controller.Result, error) {
 // probe reports whether the engine accepts the spec: a container is not removed for a spec
 // from which no other can be created.
 func (t *task) probe(ctx context.Context) (accepted bool, res controller.Result, err error) {
-	spec := serverSpec(t.c, t.Volumes.Path(t.c.Spec.VolumeID))
+	spec := serverSpec(t.c, t.Volumes.Mount(t.c.Spec.VolumeID))
 	pinned, release, err := t.Mounts.Pin(ctx, spec.Name, mounts(t.c.Spec))
 	if err == nil {
 		defer release()

@@ -69,12 +69,13 @@ func serverName(id string) runtime.Name    { return runtime.Name{ID: id, Role: r
 func installerName(id string) runtime.Name { return runtime.Name{ID: id, Role: runtime.Install} }
 
 // commonSpec returns the fields that the containers of both roles share.
-func commonSpec(c v1.Container, volume string) runtime.Spec {
+func commonSpec(c v1.Container, volume runtime.Mount) runtime.Spec {
 	s := c.Spec
+	volume.Target = v1.Home
 	return runtime.Spec{
 		Revision:  c.Meta.Revision,
 		Env:       environment(s, ""),
-		Mounts:    []runtime.Mount{{Source: volume, Target: v1.Home}},
+		Mounts:    []runtime.Mount{volume},
 		Live:      limits(s),
 		IOWeight:  s.Limits.IOWeight,
 		ShmSize:   s.ShmSize,
@@ -101,7 +102,7 @@ func machineID(uid string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func serverSpec(c v1.Container, volume string) runtime.Spec {
+func serverSpec(c v1.Container, volume runtime.Mount) runtime.Spec {
 	spec, s := commonSpec(c, volume), v1.WithDefaults(c.Spec)
 	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
 	spec.Image = s.Image
@@ -120,7 +121,7 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 	return spec
 }
 
-func installerSpec(c v1.Container, volume string) runtime.Spec {
+func installerSpec(c v1.Container, volume runtime.Mount) runtime.Spec {
 	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = installerName(c.Meta.ID), s.InstallHash()
 	shell := cmp.Or(s.InstallEntrypoint, "/bin/sh") // the script's own #! line is a comment to it

@@ -65,7 +65,7 @@ func TestStopOf(t *testing.T) {
 }
 
 func TestInstallScriptCarriageReturns(t *testing.T) {
-	spec := installerSpec(v1.Container{Spec: v1.ContainerSpec{Image: "i", InstallScript: new("\ufeffset -e\r\necho hi\r\n")}}, "/v")
+	spec := installerSpec(v1.Container{Spec: v1.ContainerSpec{Image: "i", InstallScript: new("\ufeffset -e\r\necho hi\r\n")}}, runtime.Mount{Source: "/v"})
 	require.Equal(t, []string{"/bin/sh", "-c", "set -e\necho hi\n"}, spec.Command)
 }
 
@@ -73,15 +73,15 @@ func TestInstallScriptCarriageReturns(t *testing.T) {
 // directory that it expects, and its #! line does not count.
 func TestInstallerOfAnEgg(t *testing.T) {
 	s := v1.ContainerSpec{Image: "i", InstallScript: new("#!/usr/bin/python3\nid"), InstallMount: "/mnt/server", InstallEntrypoint: "bash"}
-	spec := installerSpec(v1.Container{Spec: s}, "/v")
+	spec := installerSpec(v1.Container{Spec: s}, runtime.Mount{Source: "/v"})
 	require.Equal(t, []string{"bash", "-c", s.Script()}, spec.Command)
 	require.True(t, spec.Entrypoint, "the image's own comes first")
 	require.Equal(t, "/mnt/server", spec.Workdir)
 	require.Equal(t, []string{"HOME=/mnt/server"}, spec.Env)
 	s.Env = map[string]string{"HOME": "/root"}
-	require.Equal(t, []string{"HOME=/root"}, installerSpec(v1.Container{Spec: s}, "/v").Env)
+	require.Equal(t, []string{"HOME=/root"}, installerSpec(v1.Container{Spec: s}, runtime.Mount{Source: "/v"}).Env)
 	require.Equal(t, []runtime.Mount{{Source: "/v", Target: "/mnt/server"}}, spec.Mounts)
-	require.Equal(t, []runtime.Mount{{Source: "/v", Target: v1.Home}}, serverSpec(v1.Container{Spec: s}, "/v").Mounts)
+	require.Equal(t, []runtime.Mount{{Source: "/v", Target: v1.Home}}, serverSpec(v1.Container{Spec: s}, runtime.Mount{Source: "/v"}).Mounts)
 }
 
 // TestWorkdirOfTheImage: the directory of the image is that of its own command alone.
@@ -90,8 +90,8 @@ func TestWorkdirOfTheImage(t *testing.T) {
 		{"", "", ""}, {" ", "", ""}, {"", "/w", "/w"}, {"run", "", v1.Home}, {"run", "/w", "/w"},
 	} {
 		s := v1.ContainerSpec{Image: "i", StartupCommand: c.command, Workdir: c.workdir}
-		require.Equal(t, c.want, serverSpec(v1.Container{Spec: s}, "/v").Workdir, c)
-		require.Equal(t, v1.Home, installerSpec(v1.Container{Spec: s}, "/v").Workdir, c)
+		require.Equal(t, c.want, serverSpec(v1.Container{Spec: s}, runtime.Mount{Source: "/v"}).Workdir, c)
+		require.Equal(t, v1.Home, installerSpec(v1.Container{Spec: s}, runtime.Mount{Source: "/v"}).Workdir, c)
 	}
 }
 
@@ -127,7 +127,7 @@ var appliedElsewhere = map[string]string{
 func TestSpecFieldsAreApplied(t *testing.T) {
 	unused := fieldtest.Unused(func(s v1.ContainerSpec) any {
 		c := v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: s}
-		server, installer := serverSpec(c, s.VolumeID), installerSpec(c, s.VolumeID)
+		server, installer := serverSpec(c, runtime.Mount{Source: s.VolumeID}), installerSpec(c, runtime.Mount{Source: s.VolumeID})
 		server.SpecHash, installer.SpecHash = "", s.InstallHash() // the hash alone applies nothing
 		return []any{server, installer, mounts(s)}
 	})
@@ -159,7 +159,7 @@ var changedInPlace = map[string]string{
 // otherwise a request that changes it has no effect on a container that exists.
 func TestSpecHashCoversCreation(t *testing.T) {
 	created := func(s v1.ContainerSpec) any {
-		spec := serverSpec(v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: s}, s.VolumeID)
+		spec := serverSpec(v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: s}, runtime.Mount{Source: s.VolumeID})
 		spec.SpecHash, spec.Live = "", runtime.Live{} // UpdateLimits changes Live
 		return []any{spec, mounts(s)}
 	}

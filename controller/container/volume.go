@@ -7,6 +7,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/controller"
+	"berth/runtime"
 	"berth/store"
 )
 
@@ -32,6 +33,15 @@ func volumeMissing(c v1.Container) bool {
 // is unknown, because the directory cannot be checked, the last record holds.
 func lostVolume(c v1.Container, v v1.VolumeStatus) bool {
 	return v.Missing() || volumeMissing(c) && !v.Ready()
+}
+
+// requireClaim returns why the claim of the container's volume is not ready; nil: it is, or there is none.
+func (t *task) requireClaim() error {
+	v, err := store.Volumes.Get(t.Store.Read(), t.c.Spec.VolumeID)
+	if c := v1.FindCondition(v.Status.Conditions, v1.DirectoryReady); err == nil && c.Reason == v1.ReasonClaimPending {
+		return fmt.Errorf("%w: %s", runtime.ErrMountMissing, c.Message)
+	}
+	return nil
 }
 
 // recordVolumeReady records that the directory of the volume is missing, or is there again,

@@ -33,6 +33,15 @@ type Directories interface {
 	Remove(ctx context.Context, id string) error
 }
 
+// Claims are the claims of a cluster. The directory of a volume with one of its own, which has its id as its name, is
+// made for the claim by its StorageClass.
+type Claims interface {
+	// EnsureClaim creates a claim unless it exists, and returns why it cannot be used yet; empty: it can.
+	EnsureClaim(ctx context.Context, id, class string, bytes int64) (waits string, err error)
+	ResizeClaim(ctx context.Context, id string, bytes int64) error // to at least so many bytes
+	RemoveClaim(ctx context.Context, id string) error
+}
+
 const (
 	removeSlice = 2 * time.Second // after which a removal yields its worker and is requeued
 	userWait    = time.Second     // between two checks whether a container still uses a volume
@@ -44,11 +53,16 @@ type Reconciler struct {
 	Directories Directories
 	Log         *slog.Logger
 
+	Claims    Claims // nil: no volume has one of its own
+	Class     string // StorageClass of those of new volumes without a storage; empty: they have none
+	ClaimSize int64  // bytes that the claim of a volume without a limit requests
+
 	// Mounted returns the internal_id of a container in the engine that mounts the volume,
 	// or "" if there is none.
 	Mounted func(ctx context.Context, id string) (by string, err error)
 
-	reported sync.Map // the reason that this process has logged last, by volume
+	requested sync.Map // the bytes that the claim of a volume is known to request, by volume
+	reported  sync.Map // the reason that this process has logged last, by volume
 }
 
 // Reconcile takes one step for the volume with this id.
@@ -61,19 +75,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	case err != nil:
 		return controller.Result{}, err
 	case v.Meta.Deleted:
-		return r.remove(ctx, id)
+		return r.remove(ctx, v)
 	}
 	r.Directories.SetLimit(id, limit, v.Status.Usage())
-	condition, err := r.prepareDirectory(v)
-	if err != nil {
-		return controller.Result{}, errors.Join(err, r.record(id, condition))
+	if v, err = r.chooseClass(v); err != nil {
+		return controller.Result{}, err
 	}
-	if condition.Status == v1.True && recorded(v.Status, condition, r.Directories.Used(id)) &&
-		notMeasured(v.Status) == r.Directories.Unmeasured(id) {
+	condition, err := r.prepareDirectory(ctx, v, limit)
+	conditions, res := []v1.Condition{condition}, controller.Result{}
+	switch {
+	case err == nil && condition.Reason == v1.ReasonClaimPending:
+		res = controller.Result{Waiting: true, RequeueAfter: min(max(time.Since(v.Meta.CreatedAt)/4, claimPoll), maxClaimPoll)}
+	case condition.Status == v1.True && v.Status.Class != "" && r.Claims != nil:
+		var resized v1.Condition
+		resized, err = r.resizeClaim(ctx, v, limit)
+		conditions = append(conditions, resized)
+	}
+	if recorded(v.Status, conditions, r.Directories.Used(id)) && notMeasured(v.Status) == r.Directories.Unmeasured(id) {
 		r.log(id, "", condition, condition)
-		return controller.Result{}, nil
+		return res, err
 	}
-	return controller.Result{}, r.record(id, condition)
+	return res, errors.Join(err, r.record(id, conditions))
 }
 
 // Resync returns a source that makes up for what no other source names: in each period it lists the directories
@@ -98,12 +120,18 @@ func settled(v v1.Volume, known Usages) bool {
 		v.Status.Usage() == known.Used(v.Meta.ID) && notMeasured(v.Status) == known.Unmeasured(v.Meta.ID)
 }
 
-// recorded reports whether the status of a volume has a condition and a usage already.
+// recorded reports whether the status of a volume has some conditions and a usage already.
 // Only this controller writes it. An update that changes nothing would still wait for the
 // writes of others, and they for it.
-func recorded(s v1.VolumeStatus, c v1.Condition, used v1.Usage) bool {
-	c.Since = v1.FindCondition(s.Conditions, c.Type).Since
-	return s.Created && s.Usage() == used && v1.FindCondition(s.Conditions, c.Type) == c
+func recorded(s v1.VolumeStatus, conditions []v1.Condition, used v1.Usage) bool {
+	for _, c := range conditions {
+		before := v1.FindCondition(s.Conditions, c.Type)
+		c.Since = before.Since
+		if c != before {
+			return false
+		}
+	}
+	return s.Usage() == used
 }
 
 // load returns a volume and its limit in bytes.
@@ -115,10 +143,14 @@ func (r *Reconciler) load(id string) (v v1.Volume, limit int64, err error) {
 	return v, store.LimitOf(tx, v), nil
 }
 
-// prepareDirectory creates the directory if it was never created, checks it otherwise, and sets its hard
-// limit. It returns the condition DirectoryReady, and an error if a retry may succeed.
-func (r *Reconciler) prepareDirectory(v v1.Volume) (v1.Condition, error) {
+// prepareDirectory creates the directory if it was never created, or lets it be made for a claim, checks it otherwise,
+// and sets its hard limit. It returns the condition DirectoryReady, and an error if a retry may succeed.
+func (r *Reconciler) prepareDirectory(ctx context.Context, v v1.Volume, limit int64) (v1.Condition, error) {
 	c := v1.Condition{Type: v1.DirectoryReady, Status: v1.False}
+	if waits, err := r.ensureClaim(ctx, v, limit); waits != "" {
+		c.Reason, c.Message = v1.ReasonClaimPending, "the claim of the volume is not ready: "+v1.ClippedText(waits, maxCause)
+		return c, err
+	}
 	prepare := r.Directories.Check
 	if !v.Status.Created {
 		prepare = r.Directories.Ensure
@@ -142,9 +174,10 @@ func (r *Reconciler) prepareDirectory(v v1.Volume) (v1.Condition, error) {
 	return c, err
 }
 
-// record stores the condition and the usage in the status, and logs whether the
+// record stores conditions, DirectoryReady first, and the usage in the status, and logs whether the
 // directory can be used if that has changed.
-func (r *Reconciler) record(id string, c v1.Condition) error {
+func (r *Reconciler) record(id string, conditions []v1.Condition) error {
+	c := conditions[0]
 	var before v1.Condition
 	var users []string
 	worse, unmeasured := false, r.Directories.Unmeasured(id)
@@ -156,7 +189,9 @@ func (r *Reconciler) record(id string, c v1.Condition) error {
 			s.Size, s.Files = used.Bytes, used.Files
 			worse = setMeasured(s, unmeasured, tx.Now())
 			before = v1.FindCondition(s.Conditions, c.Type)
-			s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())
+			for _, c := range conditions {
+				s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())
+			}
 		})
 	})
 	if err != nil {
@@ -181,9 +216,10 @@ func (r *Reconciler) log(id, containers string, before, c v1.Condition) {
 	}
 }
 
-// remove removes the directory once no container uses it, in slices of removeSlice, and
+// remove removes the directory once no container uses it, in slices of removeSlice, then its claim, and
 // then the record.
-func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, error) {
+func (r *Reconciler) remove(ctx context.Context, v v1.Volume) (controller.Result, error) {
+	id := v.Meta.ID
 	if r.used(id) {
 		return controller.Result{Waiting: true, RequeueAfter: userWait}, nil
 	}
@@ -204,9 +240,15 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	if err != nil {
 		return controller.Result{}, err
 	}
+	if v.Status.Class != "" && r.Claims != nil {
+		if err = r.Claims.RemoveClaim(ctx, id); err != nil {
+			return controller.Result{}, err
+		}
+	}
 	err = r.Store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, id) })
 	if err == nil {
 		r.reported.Delete(id)
+		r.requested.Delete(id)
 	}
 	return controller.Result{}, err
 }

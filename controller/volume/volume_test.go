@@ -135,21 +135,28 @@ func (d *disk) set(change func()) {
 }
 
 type world struct {
-	t     *testing.T
-	store *store.Store
-	disk  *disk
-	log   *bytes.Buffer // read it only while the loop waits
+	t      *testing.T
+	store  *store.Store
+	disk   *disk
+	claims volume.Claims // nil: no volume has one
+	log    *bytes.Buffer // read it only while the loop waits
 
 	reconciler *volume.Reconciler
 }
 
 func live(t *testing.T, test func(w *world)) {
 	t.Helper()
+	liveWith(t, nil, test)
+}
+
+func liveWith(t *testing.T, claims volume.Claims, test func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		w := &world{t: t, store: s, disk: &disk{state: map[string]error{}, limits: map[string]int64{}, hard: map[string]int64{}}}
+		w := &world{t: t, store: s, disk: &disk{state: map[string]error{}, limits: map[string]int64{}, hard: map[string]int64{}},
+			claims: claims}
 		w.log = new(bytes.Buffer)
 		defer w.run()()
 		test(w)
@@ -160,6 +167,9 @@ func live(t *testing.T, test func(w *world)) {
 func (w *world) run() (stop func()) {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	w.reconciler = &volume.Reconciler{Store: w.store, Directories: w.disk, Log: log, Mounted: w.disk.mounted}
+	if w.claims != nil {
+		w.reconciler.Claims, w.reconciler.Class, w.reconciler.ClaimSize = w.claims, "fast", 10<<30
+	}
 	scanner := &volume.Scanner{Store: w.store, Directories: w.disk, Log: log}
 	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, Metrics: controller.NewMetrics(prometheus.NewRegistry()), BackOff: controller.BackOff{Initial: time.Second, Max: time.Minute},
 		Reconciler:   w.reconciler,

@@ -103,7 +103,8 @@ func forbidden(text string) error {
 		return runtime.ErrNoRoom
 	case has("RuntimeClass") && has("not found"), has("no PriorityClass with name"):
 		return errNoClass
-	case has("violates PodSecurity"), has("denied the request"), has("must specify"): // a quota that wants limits
+	case has("violates PodSecurity"), has("denied the request"), has("must specify"), // a quota that wants limits
+		has("must support resize"): // of a claim
 		return runtime.ErrInvalid
 	}
 	return runtime.ErrUnavailable

@@ -30,6 +30,7 @@ type Config struct {
 	Claim      string            // name of the claim with the volumes, in Namespace
 	Volumes    string            // directory at which berth has mounted Claim
 	Claims     map[string]string // names of further claims with volumes, by the directories at which berth has mounted them
+	OwnClaims  bool              // there are volumes with a claim of their own
 	Keeper     string            // path of the program cmd/keeper
 	PlainHTTP  []string          // registries that are asked without TLS, as host:port
 

@@ -28,6 +28,9 @@ func (e *Engine) permissions() []permission {
 		{"", "nodes", []string{"get", "list", "watch"}},
 		{"", "nodes/stats", []string{"get"}},
 	}
+	if e.cfg.OwnClaims {
+		list = append(list, permission{"", "persistentvolumeclaims", []string{"get", "create", "patch", "delete"}})
+	}
 	if e.cfg.Balancer != nil {
 		list = append(list, permission{"", "services", []string{"create", "patch", "delete"}})
 	}

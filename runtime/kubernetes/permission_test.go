@@ -28,7 +28,7 @@ func TestPermissionsAreThoseOfTheRole(t *testing.T) {
 		}
 	}
 	e := testEngine()
-	e.cfg.Balancer = &Balancer{}
+	e.cfg.Balancer, e.cfg.OwnClaims = &Balancer{}, true
 	for _, p := range e.permissions() {
 		needed[p.group+"/"+p.resource] = p.verbs
 	}

@@ -29,6 +29,7 @@ var (
 
 const (
 	volumesName  = "volumes" // of the pod's volume that is the claim
+	ownName      = "volume"  // of the pod's volume that is the claim of one volume
 	defaultGrace = 10        // seconds between the stop signal and SIGKILL
 	minMemory    = 6 << 20   // bytes; less is not enough for a runtime to start a process
 )
@@ -102,9 +103,12 @@ func (e *Engine) build(s runtime.Spec, image resolved, folder string) (*core1.Po
 	pod := e.podAround(server, r, text)
 	pod.Spec.TerminationGracePeriodSeconds = &grace
 	pod.Spec.SchedulingGates = []core1.PodSchedulingGate{{Name: gate}}
-	pod.Spec.Volumes = []core1.Volume{{Name: volumesName, VolumeSource: core1.VolumeSource{
-		PersistentVolumeClaim: &core1.PersistentVolumeClaimVolumeSource{ClaimName: e.storageOf(r.Mounts).claim},
-	}}}
+	pod.Spec.Volumes = []core1.Volume{claimVolume(volumesName, e.storageOf(r.Mounts).claim)}
+	for _, m := range s.Mounts {
+		if m.Claim != "" {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, claimVolume(ownName, m.Claim))
+		}
+	}
 	// A whole name could replace one of the Internet.
 	pod.Spec.Hostname, _, _ = strings.Cut(strings.ToLower(s.Hostname), ".")
 	e.memoryVolumes(pod, s)
@@ -112,6 +116,12 @@ func (e *Engine) build(s runtime.Spec, image resolved, folder string) (*core1.Po
 		identify(pod, s.MachineID)
 	}
 	return pod, nil
+}
+
+// claimVolume returns the volume of a pod that is a claim.
+func claimVolume(name, claim string) core1.Volume {
+	return core1.Volume{Name: name, VolumeSource: core1.VolumeSource{
+		PersistentVolumeClaim: &core1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
 }
 
 // podAround returns a pod with a container, and with what all pods have alike. text is the record's.
@@ -242,12 +252,15 @@ func (e *Engine) container(s runtime.Spec, image resolved, folder string) (core1
 	}
 	at := e.storageOf(sources(s.Mounts))
 	for _, m := range s.Mounts {
-		path, err := at.subPath(m.Source)
-		if err != nil {
-			return server, err
+		mount := core1.VolumeMount{Name: ownName, MountPath: m.Target, ReadOnly: m.ReadOnly}
+		if m.Claim == "" {
+			path, err := at.subPath(m.Source)
+			if err != nil {
+				return server, err
+			}
+			mount.Name, mount.SubPath = volumesName, path
 		}
-		server.VolumeMounts = append(server.VolumeMounts,
-			core1.VolumeMount{Name: volumesName, MountPath: m.Target, SubPath: path, ReadOnly: m.ReadOnly})
+		server.VolumeMounts = append(server.VolumeMounts, mount)
 	}
 	for _, p := range s.Ports {
 		port := core1.ContainerPort{HostPort: int32(p.Port), ContainerPort: int32(p.ContainerPort), HostIP: p.IP,
@@ -432,7 +445,7 @@ func (e *Engine) successor(pod *core1.Pod, r record, started time.Time) (*core1.
 
 // ownVolume reports whether berth has added the volume of a name to a pod.
 func ownVolume(name string) bool {
-	return slices.Contains([]string{volumesName, "machine-id", "shm", "tmp", "run"}, name)
+	return slices.Contains([]string{volumesName, ownName, "machine-id", "shm", "tmp", "run"}, name)
 }
 
 // own returns the server's container of a pod as berth has set it, with the limits of now.

@@ -22,6 +22,7 @@ const (
 	labelContainer   = "berth.io/container" // the pod's own name, which a Service selects
 	labelID          = "berth.io/internal-id"
 	labelRole        = "berth.io/role"
+	labelVolume      = "berth.io/volume"  // of a claim
 	labelsOfClient   = "labels.berth.io/" // and the client's key
 	annotationRecord = "berth.io/record"
 	annotationStart  = "berth.io/started"

@@ -135,7 +135,12 @@ func (e *Engine) lastWarning(ctx context.Context, pod *core1.Pod) string {
 	if pod.Spec.NodeName == "" || e.connection.Load() == nil {
 		return ""
 	}
-	options := &meta.ListOptions{FieldSelector: "type=Warning,involvedObject.uid=" + string(pod.UID), Limit: maxEvents}
+	return e.lastEvent(ctx, "type=Warning,involvedObject.uid="+string(pod.UID))
+}
+
+// lastEvent returns the last event that fields select, after a colon; empty: there is none.
+func (e *Engine) lastEvent(ctx context.Context, fields string) string {
+	options := &meta.ListOptions{FieldSelector: fields, Limit: maxEvents}
 	var list core1.EventList
 	err := e.api().Get().Namespace(e.cfg.Namespace).Resource("events").VersionedParams(options, e.parameters).Do(ctx).Into(&list)
 	if err != nil { // without the permission, the text is shorter

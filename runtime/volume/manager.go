@@ -36,6 +36,10 @@ type Options struct {
 	Bases []string
 	In    func(id string) string
 
+	// Fixed reports whether the directory of a volume must stay what it is, because others have made it for a claim and
+	// know it by its inode: its entries are replaced in its place. It may be nil.
+	Fixed func(id string) bool
+
 	// Reserved returns the refusal of changes of a volume's files while a transfer has reserved it. It may be nil.
 	Reserved func(id string) error
 
@@ -121,6 +125,9 @@ func New(base string, opt Options) (*Manager, error) {
 	opt.Limits.fill()
 	if opt.In == nil {
 		opt.In = func(string) string { return "" }
+	}
+	if opt.Fixed == nil {
+		opt.Fixed = func(string) bool { return false }
 	}
 	if opt.Reserved == nil {
 		opt.Reserved = func(string) error { return nil }
@@ -285,7 +292,12 @@ func (m *Manager) removeVolume(ctx context.Context, base *fsys.Folder, id string
 	}
 	defer in.Close()
 	temps := tempDir + "/" + id
-	if err := base.Rename(id, temps+"/"+randomName(removedPrefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if m.opt.Fixed(id) {
+		err = removeContent(base, id, in)
+	} else {
+		err = base.Rename(id, temps+"/"+randomName(removedPrefix))
+	}
+	if fsys.IgnoreMissing(err) != nil {
 		return err
 	}
 	for range maxEmptyTries { // folders that are too deep in a tree are moved up

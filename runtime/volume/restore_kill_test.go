@@ -19,10 +19,11 @@ import (
 
 // The environment of a process that restores until it is killed.
 const (
-	envBase = "BERTH_TEST_RESTORE_BASE" // directory of the volumes
-	envMode = "BERTH_TEST_RESTORE_MODE"
-	envStep = "BERTH_TEST_RESTORE_RENAMES" // not empty: the file system cannot exchange directories
-	envPath = "BERTH_TEST_RESTORE_PATH"    // not empty: only this one is restored
+	envBase  = "BERTH_TEST_RESTORE_BASE" // directory of the volumes
+	envMode  = "BERTH_TEST_RESTORE_MODE"
+	envStep  = "BERTH_TEST_RESTORE_RENAMES" // not empty: the file system cannot exchange directories
+	envFixed = "BERTH_TEST_RESTORE_FIXED"   // not empty: the directory of the volume is that of a claim
+	envPath  = "BERTH_TEST_RESTORE_PATH"    // not empty: only this one is restored
 )
 
 // TestRestoringProcess is the process of the tests below. Alone it does nothing.
@@ -31,7 +32,7 @@ func TestRestoringProcess(t *testing.T) {
 	if base == "" {
 		return
 	}
-	m, err := volume.New(base, volume.Options{UID: -1, GID: -1})
+	m, err := volume.New(base, restoreOptions())
 	require.NoError(t, err)
 	if os.Getenv(envStep) != "" {
 		m.WithoutExchange()
@@ -116,6 +117,20 @@ func TestRestoreKilledBetweenRenames(t *testing.T) {
 	restoreKilled(t)
 }
 
+// TestRestoreInAClaimKilled: also in a directory that must stay.
+func TestRestoreInAClaimKilled(t *testing.T) {
+	t.Setenv(envFixed, "1")
+	restoreKilled(t)
+}
+
+// restoreOptions are those of the tests and of their process.
+func restoreOptions() volume.Options {
+	if os.Getenv(envFixed) != "" {
+		return fixed()
+	}
+	return options()
+}
+
 // TestRestoreByRenames has the states of the disk between the two renames.
 func TestRestoreByRenames(t *testing.T) {
 	b := newBox(t, options())
@@ -151,25 +166,34 @@ func TestRestoreByRenames(t *testing.T) {
 	noRemains(t, b)
 }
 
+// fingerprintOf is fingerprint. A kill costs a directory that must stay the time of its own last change.
+func fingerprintOf(t *testing.T, b box) string {
+	t.Helper()
+	if os.Getenv(envFixed) != "" {
+		require.NoError(t, os.Chtimes(b.dir, time.Time{}, time.Unix(1, 0)))
+	}
+	return fingerprint(t, b.dir)
+}
+
 func restoreKilled(t *testing.T) {
-	b := newBox(t, options())
+	b := newBox(t, restoreOptions())
 	plant(t, b.dir, 120)
-	states := map[string]int{fingerprint(t, b.dir): 0}
+	states := map[string]int{fingerprintOf(t, b): 0}
 	saveBackup(t, b, "one")
 	spoil(t, b)
-	states[fingerprint(t, b.dir)] = 0
+	states[fingerprintOf(t, b)] = 0
 	saveBackup(t, b, "two")
 	r := rand.New(rand.NewPCG(5, 6))
 	for range kills() {
 		killRestore(t, b, v1.RestoreReplace, time.Duration(r.IntN(400))*time.Millisecond)
-		again := reopen(t, b, options())
-		now := fingerprint(t, b.dir)
+		again := reopen(t, b, restoreOptions())
+		now := fingerprintOf(t, b)
 		require.Contains(t, states, now)
 		states[now]++
 		_, err := again.Scan(t.Context(), id)
 		require.NoError(t, err)
 		noRemains(t, b)
-		require.Equal(t, now, fingerprint(t, b.dir))
+		require.Equal(t, now, fingerprintOf(t, b))
 	}
 	t.Log(states)
 }

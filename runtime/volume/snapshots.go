@@ -213,6 +213,9 @@ func (x *restore) commit() error {
 	if err := unix.Syncfs(int(in.File.Fd())); err != nil {
 		return os.NewSyscallError("syncfs", err)
 	}
+	if x.vol.m.opt.Fixed(x.vol.id) {
+		return replaceContent(in, x.temp.name, base, x.vol.id)
+	}
 	swap := func() error { return x.vol.m.exchange(in, x.temp.name, base, x.vol.id) }
 	sync := func() error { return errors.Join(base.Sync(), in.Sync()) }
 	err = swap()
@@ -258,10 +261,21 @@ func replace(in *fsys.Folder, name string, base *fsys.Folder, id string) error {
 // completeRestores gives the volumes in base without a directory the tree that a killed restore had completed. Where
 // the directory is still there, the tree is to be removed.
 func (m *Manager) completeRestores(base string) error {
+	folder, err := fsys.NewFolder(os.OpenRoot(base))
+	if err != nil {
+		return fsys.IgnoreMissing(err)
+	}
+	defer folder.Close()
 	temps, err := os.ReadDir(filepath.Join(base, tempDir))
 	for _, e := range temps {
 		id, in := e.Name(), filepath.Join(base, tempDir, e.Name())
 		if checkID(id) != nil {
+			continue
+		}
+		if m.opt.Fixed(id) {
+			if err := completeContent(folder, id); err != nil {
+				return fmt.Errorf("volume %s: complete its restore: %w", id, err)
+			}
 			continue
 		}
 		to := filepath.Join(base, id)
@@ -353,7 +367,7 @@ func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, at string) 
 	if err != nil {
 		return err
 	}
-	return attributes{ownerOf(info), info.Mode() &^ fs.ModeType, info.ModTime()}.finishFolder(to)
+	return finishAs(to, info)
 }
 
 // ListArchive returns the entries of the folder p of an archive, as List returns those of a volume. What a link leads to

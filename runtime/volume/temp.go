@@ -200,7 +200,7 @@ func (m *Manager) eachRemoved(id string, do func(in *fsys.Folder, name string) e
 	defer in.Close()
 	var names []string // read before the first removal, which changes the folder
 	err = in.Each(func(name string, _ fs.FileInfo, _ error) error {
-		if !strings.HasPrefix(name, m.run) && name != restoredName { // which a restore in flight may have
+		if !strings.HasPrefix(name, m.run) && name != restoredName && name != enteringName { // which a restore in flight may have
 			names = append(names, name)
 		}
 		return nil
