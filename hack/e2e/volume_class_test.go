@@ -88,7 +88,7 @@ func TestVolumeClass(t *testing.T) {
 	}
 
 	// Another tenant has another claim, whose size follows its limit.
-	two := create(nil)
+	two := create(map[string]any{})
 	require.NotEqual(t, one, two)
 	b.Made(t, "other", berthtest.Spec{"volume_id": two})
 	require.EqualValues(t, 64<<20, requested(t, b, two), "without a limit")

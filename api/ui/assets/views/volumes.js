@@ -51,7 +51,7 @@ export function Volumes({ place }) {
     </section>`;
   }
   const columns = [
-    { title: 'Volume', cell: (v) => html`<button class="link" onClick=${() => go({ view: 'volumes', id: v.volume_id })}>${visible(title(v))}</button> <small class="quiet">${v.name ? v.volume_id.slice(0, 8) : ''}</small> ${v.ready ? '' : html`<span class="pill bad"><i></i>Directory missing</span>`}` },
+    { title: 'Volume', cell: (v) => html`<button class="link" onClick=${() => go({ view: 'volumes', id: v.volume_id })}>${visible(title(v))}</button> <small class="quiet">${v.name ? v.volume_id.slice(0, 8) : ''}</small> ${v.ready ? '' : html`<span class="pill bad" title=${visible(v.message)}><i></i>Not ready</span>`}` },
     { title: 'Used by', cell: (v) => v.used_by.map((id) => html`<a key=${id} href=${format({ view: 'containers', id })}>${visible(id)}</a> `) },
     { title: 'Size', cell: (v) => html`<${Usage} v=${v} />` },
     data?.some((v) => v.storage) && { title: 'Storage', cell: (v) => visible(v.storage) },
