@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	v1 "berth/api/v1"
 )
@@ -61,9 +62,14 @@ func (s Arrivals) Send(ctx context.Context, id string, content io.Reader) error 
 	return err
 }
 
-// SendBackup sends the archive of a backup, as Send. The destination looks for one in S3 in its bucket: archive is empty then.
-func (s Arrivals) SendBackup(ctx context.Context, id, backup string, archive io.Reader) error {
-	_, err := Files(s).send(ctx, upload{path: arrivalPath(id, "/backups/"+url.PathEscape(backup)), content: archive}, nil)
+// SendBackup sends the archive of a backup from an offset on, as Send. It may end before the archive does. The destination looks for
+// one in S3 in its bucket: archive is empty then.
+func (s Arrivals) SendBackup(ctx context.Context, id, backup string, offset int64, archive io.Reader) error {
+	path := arrivalPath(id, "/backups/"+url.PathEscape(backup))
+	if offset > 0 {
+		path += query("offset", strconv.FormatInt(offset, 10))
+	}
+	_, err := Files(s).send(ctx, upload{path: path, content: archive}, nil)
 	return err
 }
 

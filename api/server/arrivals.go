@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 
 	"berth/api/auth"
 	"berth/api/intent"
@@ -70,9 +72,15 @@ func (s arrivals) find(id string) (v1.ArrivalView, error) {
 	tx := s.store.Read()
 	a, err := intent.FindArrival(tx, id)
 	view := s.view(tx, a)
+	if a.Spec.Ended != "" {
+		return view, err
+	}
+	view.Stored = map[string]int64{}
 	for _, b := range a.Spec.Backups {
-		if a.Spec.Ended == "" && s.archives.Arrived(b) {
+		if stored, all := s.archives.Arrived(b); all {
 			view.Backups = append(view.Backups, b.BackupID)
+		} else if stored > 0 {
+			view.Stored[b.BackupID] = stored
 		}
 	}
 	return view, err
@@ -189,10 +197,14 @@ func (s arrivals) content(c *call) error {
 	return c.answer(messageBody{"Content received"}, err)
 }
 
-// backup receives the archive of a backup, or looks for it in the bucket of this node.
+// backup receives the archive of a backup, from an offset on, or looks for it in the bucket of this node.
 func (s arrivals) backup(c *call) error {
 	body, id := edge.SlowUpload(c.Ctx), c.Params("backup")
-	err := s.within(c, func(ctx context.Context, a v1.Arrival) error {
+	offset, err := strconv.ParseInt(cmp.Or(c.Query("offset"), "0"), 10, 64)
+	if err != nil || offset < 0 {
+		return c.answer(nil, v1.Errorf(v1.InvalidRequest, "offset: must be a number of bytes"))
+	}
+	err = s.within(c, func(ctx context.Context, a v1.Arrival) error {
 		return s.trees.Alone(ctx, a.Spec.Container.VolumeID, func() error { // see transfer.clean
 			a, err := s.open(s.store.Read(), a.Meta.ID)
 			if err != nil {
@@ -202,10 +214,10 @@ func (s arrivals) backup(c *call) error {
 			if at < 0 {
 				return v1.ErrBackupNotFound
 			}
-			if s.archives.Arrived(a.Spec.Backups[at]) {
+			if _, all := s.archives.Arrived(a.Spec.Backups[at]); all {
 				return nil
 			}
-			return s.archives.Receive(ctx, a.Spec.Backups[at], body)
+			return s.archives.Receive(ctx, a.Spec.Backups[at], offset, body)
 		})
 	})
 	return c.answer(messageBody{"Backup received"}, err)
@@ -240,7 +252,7 @@ func (s arrivals) commit(c *call, r v1.CommitRequest) (v1.ArrivalView, error) {
 // complete returns a refusal unless the archives of all backups of an arrival have arrived.
 func (s arrivals) complete(a v1.Arrival) error {
 	for _, b := range a.Spec.Backups {
-		if b.Spec.Target == v1.TargetLocal && !s.archives.Arrived(b) {
+		if _, all := s.archives.Arrived(b); b.Spec.Target == v1.TargetLocal && !all {
 			return v1.Errorf(v1.Precondition, "The archive of backup %s has not arrived", b.BackupID)
 		}
 	}

@@ -32,22 +32,25 @@ type inbox struct {
 
 func (i *inbox) Room(int64, int64) error { return i.room }
 
-func (i *inbox) Arrived(b v1.ArrivalBackup) bool {
+func (i *inbox) Arrived(b v1.ArrivalBackup) (stored int64, all bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	_, found := i.local[b.BackupID]
-	return found
+	stored = int64(len(i.local[b.BackupID]))
+	return stored, stored > 0 && stored == b.Status.Size
 }
 
-func (i *inbox) Receive(_ context.Context, b v1.ArrivalBackup, archive io.Reader) error {
+func (i *inbox) Receive(_ context.Context, b v1.ArrivalBackup, offset int64, archive io.Reader) error {
 	text, err := io.ReadAll(archive)
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	text = append([]byte(i.local[b.BackupID][:offset]), text...)
 	switch {
 	case err != nil:
 		return err
 	case b.Spec.Target == v1.TargetS3 && !i.bucket[b.BackupID]:
 		return v1.ErrBackupNotFound
+	case b.Spec.Target == v1.TargetLocal && int64(len(text)) < b.Status.Size:
+		i.local[b.BackupID] = string(text)
 	case b.Spec.Target == v1.TargetLocal && fmt.Sprintf("sha256:%x", sha256.Sum256(text)) != b.Status.Checksum:
 		return v1.Errorf(v1.InvalidArchive, "The archive is another one")
 	case b.Spec.Target == v1.TargetLocal:
@@ -118,9 +121,15 @@ func TestArrivalBackups(t *testing.T) {
 	in.bucket[s3] = true
 	require.Equal(t, 200, send(s3, "").status)
 	require.Equal(t, 400, send(local, "0123456780").status)
-	require.Equal(t, 412, commit().status)
+	require.Equal(t, 200, send(local, "01234").status)
+	require.Equal(t, 412, commit().status, "a part of an archive is none")
+	announced := h.must("POST", "/arrivals", both).json
+	require.Equal(t, []any{object{local: 5.0}, []any{}}, []any{announced["stored"], announced["backups"]})
 	require.Empty(t, h.must("GET", "/backups", nil).json["backups"])
-	require.Equal(t, 200, send(local, "0123456789").status)
+	for _, offset := range []string{"-1", "x"} {
+		require.Equal(t, 400, send(local+"?offset="+offset, "56789").status)
+	}
+	require.Equal(t, 200, send(local+"?offset=5", "56789").status)
 	require.Equal(t, 200, send(local, "").status, "it is here")
 	require.Equal(t, []any{local}, h.must("POST", "/arrivals", both).json["backups"])
 	require.Empty(t, h.must("GET", "/backups", nil).json["backups"])

@@ -118,11 +118,12 @@ type Archives interface {
 	List(ctx context.Context, b v1.Backup, folder string) ([]v1.FileEntry, error)
 	// Room returns v1.ErrDiskFull if the host has no space for so many bytes of files and of archives that arrive.
 	Room(files, archives int64) error
-	// Receive stores the archive of a backup that arrives, or finds it in the bucket. If it is another one, the error has
-	// the code v1.InvalidArchive, and if the bucket does not have it, v1.BackupNotFound.
-	Receive(ctx context.Context, b v1.ArrivalBackup, archive io.Reader) error
-	// Arrived reports whether Receive has stored an archive on this host.
-	Arrived(b v1.ArrivalBackup) bool
+	// Receive stores the archive of a backup that arrives, from an offset on, or finds it in the bucket. If it is another one, the
+	// error has the code v1.InvalidArchive, and if the bucket does not have it, v1.BackupNotFound. v1.Unavailable: the offset is
+	// not what Arrived returns.
+	Receive(ctx context.Context, b v1.ArrivalBackup, offset int64, archive io.Reader) error
+	// Arrived returns how many bytes of an archive Receive has stored on this host, and whether these are all.
+	Arrived(b v1.ArrivalBackup) (stored int64, all bool)
 }
 
 // Deps are the dependencies and settings of a Server. What a comment does not make optional is required

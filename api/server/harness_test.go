@@ -44,11 +44,11 @@ func (noArchives) List(context.Context, v1.Backup, string) ([]v1.FileEntry, erro
 
 func (noArchives) Room(int64, int64) error { return nil }
 
-func (noArchives) Receive(context.Context, v1.ArrivalBackup, io.Reader) error {
+func (noArchives) Receive(context.Context, v1.ArrivalBackup, int64, io.Reader) error {
 	return v1.ErrBackupNotFound
 }
 
-func (noArchives) Arrived(v1.ArrivalBackup) bool { return false }
+func (noArchives) Arrived(v1.ArrivalBackup) (int64, bool) { return 0, false }
 
 // settings is a configuration that a test changes.
 type settings struct {

@@ -301,7 +301,7 @@ func transferRoutes(h handlers, d decoder) []route {
 			endpoint: raw(h.arrivals.tree)},
 		{method: put, path: arrival + "/content", scope: v1.ScopeArrive, flags: nodeWide | anyAccept, action: "arrival.write",
 			endpoint: raw(h.arrivals.content)},
-		{method: put, path: arrival + "/backups/:backup", scope: v1.ScopeArrive, flags: nodeWide | anyAccept, action: "arrival.backup",
+		{method: put, path: arrival + "/backups/:backup", query: "offset", scope: v1.ScopeArrive, flags: nodeWide | anyAccept, action: "arrival.backup",
 			endpoint: raw(h.arrivals.backup)},
 		{method: post, path: arrival + "/commit", scope: v1.ScopeArrive, flags: nodeWide, action: "arrival.commit",
 			endpoint: takes(d, nil, h.arrivals.commit)},

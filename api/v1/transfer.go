@@ -245,14 +245,15 @@ type ArrivalStatus struct {
 
 // ArrivalView is an arrival as clients receive it.
 type ArrivalView struct {
-	ArrivalID string         `json:"arrival_id"`
-	Container string         `json:"container"`
-	VolumeID  string         `json:"volume_id"`
-	State     ArrivalState   `json:"state"`
-	Ports     []TransferPort `json:"ports"`   // that were chosen, if random ones were requested
-	Backups   []string       `json:"backups"` // whose archives have arrived; empty once the arrival has ended
-	Message   string         `json:"message"`
-	CreatedAt int64          `json:"created_at"` // Unix seconds
+	ArrivalID string           `json:"arrival_id"`
+	Container string           `json:"container"`
+	VolumeID  string           `json:"volume_id"`
+	State     ArrivalState     `json:"state"`
+	Ports     []TransferPort   `json:"ports"`   // that were chosen, if random ones were requested
+	Backups   []string         `json:"backups"` // whose archives have arrived; empty once the arrival has ended
+	Stored    map[string]int64 `json:"stored"`  // bytes of the archives that have not arrived as a whole, by backup
+	Message   string           `json:"message"`
+	CreatedAt int64            `json:"created_at"` // Unix seconds
 }
 
 // MarshalJSON writes empty lists for those that are nil.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"berth/runtime"
 	"berth/runtime/blob"
 	"berth/runtime/volume"
+	background "berth/runtime/volume/backup"
 	"berth/store"
 )
 
@@ -115,41 +115,49 @@ func (a archives) Room(files, archives int64) error {
 	return a.volumes.Room(files, a.path, archives)
 }
 
-// Arrived reports whether a local archive is there.
-func (a archives) Arrived(b v1.ArrivalBackup) bool {
+// Arrived returns how many bytes of a local archive are there, and whether these are all.
+func (a archives) Arrived(b v1.ArrivalBackup) (stored int64, all bool) {
 	if b.Spec.Target != v1.TargetLocal {
-		return false
+		return 0, false
 	}
 	content, size, err := a.local.Open(context.Background(), v1.ArchiveKey(b.BackupID), 0)
 	if err != nil {
-		return false
+		return a.local.Stored(v1.ArchiveKey(b.BackupID)), false
 	}
 	content.Close()
-	return size == b.Status.Size
+	return size, size == b.Status.Size
 }
 
-// Receive stores the archive of a backup, or finds it in the bucket.
-func (a archives) Receive(ctx context.Context, b v1.ArrivalBackup, archive io.Reader) error {
+// Receive stores the archive of a backup from an offset on, as files of a volume are received, or finds it in the bucket.
+func (a archives) Receive(ctx context.Context, b v1.ArrivalBackup, offset int64, archive io.Reader) error {
 	want := v1.ArchiveOf(b.Status)
 	if b.Spec.Target == v1.TargetS3 {
 		return a.find(ctx, b.BackupID, want.Size)
 	}
-	_, err := a.local.Put(ctx, v1.ArchiveKey(b.BackupID), func(ctx context.Context, w io.Writer) error {
-		sum, checked := sha256.New(), writerFunc(func([]byte) error { return errors.Join(ctx.Err(), a.free(v1.TargetLocal)) })
-		n, err := io.Copy(io.MultiWriter(checked, w, sum), io.LimitReader(archive, want.Size+1))
-		if err == nil && (n != want.Size || fmt.Sprintf("sha256:%x", sum.Sum(nil)) != want.Checksum) {
-			err = v1.Errorf(v1.InvalidArchive, "The archive of backup %s is not the one that was announced", b.BackupID)
-		}
-		return err
-	})
+	part := blob.Part{Key: v1.ArchiveKey(b.BackupID), Offset: offset, Size: want.Size, Checksum: want.Checksum}
+	err := background.WithLowPriority(func() error { return a.local.PutPart(ctx, part, freeReader{archive, a.free}) })
+	switch {
+	case errors.Is(err, blob.ErrOther):
+		return v1.Errorf(v1.InvalidArchive, "The archive of backup %s is not the one that was announced", b.BackupID)
+	case errors.Is(err, blob.ErrNoPart): // the source asks again
+		return v1.Errorf(v1.Unavailable, "What is stored of the archive of backup %s does not end at byte %d", b.BackupID, offset)
+	}
 	return err
 }
 
-// writerFunc is an io.Writer that checks what is written.
-type writerFunc func(p []byte) error
+// freeReader reads while there is free space for local archives.
+type freeReader struct {
+	io.Reader
+	free func(v1.Target) error
+}
 
-// Write implements io.Writer.
-func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
+// Read implements io.Reader.
+func (r freeReader) Read(p []byte) (int, error) {
+	if err := r.free(v1.TargetLocal); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
 
 // findTime bounds how long the bucket may take.
 const findTime = 30 * time.Second
@@ -178,14 +186,27 @@ func (a archives) find(ctx context.Context, id string, size int64) error {
 // movedArchives are the local archives for package transfer.
 type movedArchives struct{ *blob.Directory }
 
-// Open implements transfer.Archives.
-func (m movedArchives) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
-	content, size, err := m.Directory.Open(ctx, key, offset)
+// Send implements transfer.Archives.
+func (m movedArchives) Send(ctx context.Context, a v1.ArrivalBackup, offset int64, w io.Writer) error {
+	content, size, err := m.Open(ctx, v1.ArchiveKey(a.BackupID), offset)
 	if errors.Is(err, blob.ErrNotFound) {
-		err = errArchiveMissing
+		return errArchiveMissing
 	}
-	return content, size, err
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if size != a.Status.Size {
+		return v1.Errorf(v1.InvalidArchive, "The archive of backup %s has %d bytes instead of %d", a.BackupID, size, a.Status.Size)
+	}
+	return background.WithLowPriority(func() error {
+		_, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{content}, make([]byte, copyBytes))
+		return err
+	})
 }
+
+// copyBytes is the size of the buffer of an archive that is sent.
+const copyBytes = 256 << 10
 
 // List returns the entries of a folder of a backup.
 func (a archives) List(ctx context.Context, b v1.Backup, folder string) ([]v1.FileEntry, error) {

@@ -26,34 +26,48 @@ func TestReceivedArchives(t *testing.T) {
 	a := archives{targets: targets{local: blob.NewDirectory(dir)}, path: dir, free: func(v1.Target) error { return full }}
 	b := v1.ArrivalBackup{BackupID: "b1", Spec: v1.BackupSpec{BackupRequest: v1.BackupRequest{Target: v1.TargetLocal}},
 		Status: v1.BackupStatus{Size: 7, Checksum: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("archive")))}}
-	receive := func(r io.Reader) error {
-		err := a.Receive(t.Context(), b, r)
-		files, _ := os.ReadDir(dir)
-		require.Equal(t, err == nil, len(files) == 1, "%v %v", files, err)
-		require.Equal(t, err == nil, a.Arrived(b))
-		return err
+	arrived := func(want int64, whole bool) {
+		t.Helper()
+		stored, all := a.Arrived(b)
+		require.Equal(t, []any{want, whole}, []any{stored, all})
 	}
-	require.False(t, a.Arrived(b))
-	for _, lie := range []string{"", "archiv", "archivf", "archives", strings.Repeat("x", 1<<20)} {
-		require.ErrorIs(t, receive(strings.NewReader(lie)), &v1.Error{Code: v1.InvalidArchive}, lie)
+	receive := func(offset int64, r io.Reader) error { return a.Receive(t.Context(), b, offset, r) }
+	arrived(0, false)
+	for _, lie := range []string{"archivf", "archives", strings.Repeat("x", 1<<20)} {
+		require.ErrorIs(t, receive(0, strings.NewReader(lie)), &v1.Error{Code: v1.InvalidArchive}, lie)
+		arrived(0, false)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, files)
 	}
-	require.ErrorIs(t, receive(io.MultiReader(strings.NewReader("arch"), iotest.ErrReader(io.ErrUnexpectedEOF))), io.ErrUnexpectedEOF)
+	require.ErrorIs(t, receive(0, io.MultiReader(strings.NewReader("ar"), iotest.ErrReader(io.ErrUnexpectedEOF))), io.ErrUnexpectedEOF)
+	arrived(2, false)
+	require.NoError(t, receive(2, strings.NewReader("ch")))
+	arrived(4, false)
+	require.ErrorIs(t, receive(3, strings.NewReader("hive")), &v1.Error{Code: v1.Unavailable})
 	full = v1.ErrDiskFull
-	require.ErrorIs(t, receive(strings.NewReader("archive")), full)
+	require.ErrorIs(t, receive(4, strings.NewReader("ive")), full)
 	full = nil
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, a.Receive(ended, b, strings.NewReader("archive")), context.Canceled)
-	require.NoError(t, receive(strings.NewReader("archive")))
+	require.ErrorIs(t, a.Receive(ended, b, 4, strings.NewReader("")), context.Canceled)
+	arrived(4, false)
+	require.NoError(t, receive(4, strings.NewReader("ive")))
+	arrived(7, true)
 	text, err := os.ReadFile(filepath.Join(dir, "b1.tar.zst"))
 	require.NoError(t, err)
 	require.Equal(t, "archive", string(text))
 
-	_, _, err = movedArchives{a.local}.Open(t.Context(), "none", 0)
-	require.ErrorIs(t, err, &v1.Error{Code: v1.BackupNotFound})
+	var sent strings.Builder
+	require.NoError(t, movedArchives{a.local}.Send(t.Context(), b, 4, &sent))
+	require.Equal(t, "ive", sent.String())
+	other := b
+	other.Status.Size = 8
+	require.ErrorIs(t, movedArchives{a.local}.Send(t.Context(), other, 0, &sent), &v1.Error{Code: v1.InvalidArchive})
+	require.ErrorIs(t, movedArchives{a.local}.Send(t.Context(), v1.ArrivalBackup{BackupID: "none"}, 0, &sent), &v1.Error{Code: v1.BackupNotFound})
 	b.Spec.Target = v1.TargetS3
-	require.ErrorIs(t, a.Receive(t.Context(), b, nil), &v1.Error{Code: v1.BackupNotFound}, "no bucket")
-	require.False(t, a.Arrived(b))
+	require.ErrorIs(t, a.Receive(t.Context(), b, 0, nil), &v1.Error{Code: v1.BackupNotFound}, "no bucket")
+	arrived(0, false)
 }
 
 // TestRoomForArchives: files and archives share the space if they lie on one file system.

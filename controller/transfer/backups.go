@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "berth/api/v1"
 )
@@ -27,12 +28,12 @@ func (r *reconciler) sendBackups(ctx context.Context, t v1.Transfer, to Destinat
 			size = b.Status.Size
 		}
 		if !slices.Contains(a.Backups, b.BackupID) {
-			progress := func(n int64) {
+			progress := func(stored, sent int64) {
 				now := out
-				now.read += n
+				now.read, now.arrived = now.read+stored+sent, now.arrived+stored
 				notify(now)
 			}
-			if err := r.sendBackup(ctx, t, to, b, progress); stays(err) {
+			if err := r.sendBackup(ctx, t, to, archive{b, a.Stored[b.BackupID], progress}); stays(err) {
 				r.Log.Warn("a backup stays here", "transfer", t.Meta.ID, "backup", b.BackupID, "err", err)
 				continue
 			} else if err != nil {
@@ -53,35 +54,55 @@ func stays(err error) bool {
 	return errors.Is(err, &v1.Error{Code: v1.BackupNotFound}) || errors.Is(err, &v1.Error{Code: v1.InvalidArchive})
 }
 
-// sendBackup sends the archive of a backup; one in S3 has none that is sent.
-func (r *reconciler) sendBackup(ctx context.Context, t v1.Transfer, to Destination, b v1.ArrivalBackup, progress func(int64)) error {
-	if b.Spec.Target != v1.TargetLocal {
-		return to.SendBackup(ctx, t.Meta.ID, b.BackupID, strings.NewReader(""))
-	}
-	archive, _, err := r.Archives.Open(ctx, v1.ArchiveKey(b.BackupID), 0)
-	if err != nil {
-		return sourceError{err}
-	}
-	defer archive.Close()
-	return to.SendBackup(ctx, t.Meta.ID, b.BackupID, r.throttled(ctx, t, &archiveReader{r: archive, metrics: r.Metrics, progress: progress}))
+// archive is the archive of a backup that is sent.
+type archive struct {
+	v1.ArrivalBackup
+	stored   int64                    // bytes that the destination has
+	progress func(stored, sent int64) // called with them, and with those that were sent since
 }
 
-// archiveReader reads an archive of the source.
-type archiveReader struct {
-	r        io.Reader
-	read     int64
-	metrics  *Metrics
-	progress func(read int64)
+// sendBackup sends the archive of a backup, in as many requests as it takes; one in S3 has none that is sent.
+func (r *reconciler) sendBackup(ctx context.Context, t v1.Transfer, to Destination, a archive) error {
+	if a.Spec.Target != v1.TargetLocal {
+		return to.SendBackup(ctx, t.Meta.ID, a.BackupID, 0, strings.NewReader(""))
+	}
+	for {
+		a.progress(a.stored, 0)
+		body, more := &archiveWriter{archive: a, began: time.Now(), metrics: r.Metrics}, false
+		err := r.stream(ctx, t, func(w io.Writer) error {
+			body.w = w
+			err := r.Archives.Send(ctx, a.ArrivalBackup, a.stored, body)
+			if more = errors.Is(err, errMost); more {
+				err = nil
+			}
+			return err
+		}, func(content io.Reader) error { return to.SendBackup(ctx, t.Meta.ID, a.BackupID, a.stored, content) })
+		if a.stored += body.written; err != nil || !more {
+			return err
+		}
+	}
 }
 
-// Read implements io.Reader.
-func (a *archiveReader) Read(p []byte) (n int, err error) {
-	n, err = a.r.Read(p)
-	a.read += int64(n)
+// errMost ends the sending of an archive after the time of a connection: the next request goes on.
+var errMost = errors.New("the time is over")
+
+// archiveWriter passes an archive on, for the time of a connection.
+type archiveWriter struct {
+	archive
+	w       io.Writer
+	written int64
+	began   time.Time
+	metrics *Metrics
+}
+
+// Write implements io.Writer.
+func (a *archiveWriter) Write(p []byte) (n int, err error) {
+	if a.written > 0 && time.Since(a.began) > connection {
+		return 0, errMost
+	}
+	n, err = a.w.Write(p)
+	a.written += int64(n)
 	a.metrics.bytes(int64(n))
-	a.progress(a.read)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = sourceError{err}
-	}
+	a.progress(a.stored, a.written)
 	return n, err
 }

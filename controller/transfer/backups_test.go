@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,14 +215,44 @@ func TestRestoredBackupStays(t *testing.T) {
 	})
 }
 
-// TestUnreadableArchive: an archive that cannot be read names the source.
-func TestUnreadableArchive(t *testing.T) {
-	_, err := (&archiveReader{r: failing{}, progress: func(int64) {}}).Read(nil)
-	text, final := explain(err)
-	require.Equal(t, "The source: input/output error", text)
-	require.False(t, final)
+// TestArchiveInParts: an archive arrives although each connection carries a part of it, because it is cut or its time is over. Each
+// request begins where the stored bytes end, and attempts are not given up while more arrives.
+func TestArchiveInParts(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup(v1.TargetLocal, strings.Repeat("0123456789", 100))
+		w.there.carries = 9
+		w.move(withBackups)
+		w.await(v1.TransferStopping)
+		w.exited()
+		w.await(v1.TransferCompleted)
+		require.Len(t, w.there.requests, 1000/9+1)
+		for i, offset := range w.there.requests {
+			require.EqualValues(t, i*9, offset)
+		}
+	})
+	live(t, func(w *world) {
+		w.backup(v1.TargetLocal, "slow")
+		w.move(withBackups)
+		w.await(v1.TransferStopping)
+		w.exited()
+		require.Empty(t, w.await(v1.TransferCompleted).Status.BackupsKept)
+		require.Equal(t, []int64{0, 1, 2, 3}, w.there.requests)
+	})
 }
 
-type failing struct{}
-
-func (failing) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
+// TestUnreadableArchive: an archive that cannot be read names the source.
+func TestUnreadableArchive(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup(v1.TargetLocal, "failing")
+		failing := errors.New("input/output error")
+		w.local.failing.Store(&failing)
+		w.move(withBackups)
+		w.await(v1.TransferCopying)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, "The source: input/output error", w.get().Status.Message)
+		require.Equal(t, v1.TransferCopying, v1.TransferStateOf(w.get()))
+		w.local.failing.Store(nil)
+		w.await(v1.TransferStopping)
+	})
+}

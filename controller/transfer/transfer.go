@@ -21,7 +21,7 @@ type Destination interface {
 	Announce(ctx context.Context, r v1.ArrivalRequest) (v1.ArrivalView, error)
 	Tree(ctx context.Context, id string) (io.ReadCloser, error)
 	Send(ctx context.Context, id string, content io.Reader) error
-	SendBackup(ctx context.Context, id, backup string, archive io.Reader) error
+	SendBackup(ctx context.Context, id, backup string, offset int64, archive io.Reader) error
 	Commit(ctx context.Context, id string, r v1.CommitRequest) (v1.ArrivalView, error)
 	Cancel(ctx context.Context, id string) (v1.ArrivalView, error)
 	Close()
@@ -36,8 +36,9 @@ type Volumes interface {
 
 // Archives are those of backups that lie here.
 type Archives interface {
-	// Open returns an archive from offset on. The error has the code v1.BackupNotFound if there is none.
-	Open(ctx context.Context, key string, offset int64) (content io.ReadCloser, size int64, err error)
+	// Send writes an archive to w from offset on, as volumes are sent. The error has the code v1.BackupNotFound if there is none,
+	// and v1.InvalidArchive if it has another size than the backup.
+	Send(ctx context.Context, b v1.ArrivalBackup, offset int64, w io.Writer) error
 	// Delete removes an archive, and what is left of one that was being written.
 	Delete(ctx context.Context, key string) error
 }

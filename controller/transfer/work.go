@@ -99,29 +99,33 @@ func (r *reconciler) send(ctx context.Context, t v1.Transfer, to Destination, op
 		return sent, err
 	}
 	defer listing.Close()
+	opt.Written = func(n int64) error { r.Metrics.bytes(n); return nil }
+	err = r.stream(ctx, t, func(w io.Writer) (err error) {
+		sent, err = r.Volumes.Send(ctx, t.Spec.VolumeID, listing, w, opt)
+		return err
+	}, func(content io.Reader) error { return to.Send(ctx, t.Meta.ID, content) })
+	return sent, err
+}
+
+// stream makes a request with what write writes as its content, and returns once both have ended.
+func (r *reconciler) stream(ctx context.Context, t v1.Transfer, write func(io.Writer) error, request func(io.Reader) error) error {
 	pr, pw := io.Pipe()
 	made := make(chan error, 1)
-	opt.Written = func(n int64) error { r.Metrics.bytes(n); return nil }
 	go func() {
-		err := controller.Catch(r.Log, "sender of a transfer", func() (err error) {
-			sent, err = r.Volumes.Send(ctx, t.Spec.VolumeID, listing, pw, opt)
-			return err
-		})
+		err := controller.Catch(r.Log, "sender of a transfer", func() error { return write(pw) })
 		pw.CloseWithError(err)
 		made <- err
 	}()
 	body := bufio.NewReader(pr)
 	_, _ = body.Peek(1) // the request begins with the first entry that differs: no proxy waits while millions are compared
-	failed := to.Send(ctx, t.Meta.ID, r.throttled(ctx, t, body))
+	failed := request(r.throttled(ctx, t, body))
 	pr.CloseWithError(errStopped) // a write that waits ends
-	err = <-made
-	switch {
+	switch err := <-made; {
 	case err != nil && !errors.Is(err, errStopped):
-		return sent, sourceError{err}
-	case failed != nil:
-		return sent, failed
+		return sourceError{err}
+	default:
+		return failed
 	}
-	return sent, nil
 }
 
 // throttled returns content with the limits of the bytes a second.

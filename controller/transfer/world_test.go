@@ -1,12 +1,14 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -60,21 +62,39 @@ type node struct {
 	lose     map[string]error // by call, after it took effect
 	content  string           // that has arrived
 	archives archives
-	bucket   map[string]int64 // sizes of archives in S3, by key
-	sent     []string         // backups whose archives were read to the end
-	image    error            // what pulling says
+	parts    map[string]string // of archives that have not arrived as a whole, by backup
+	requests []int64           // the offsets of requests that sent a part
+	carries  int64             // bytes of an archive after which a request is cut; 0: none is
+	bucket   map[string]int64  // sizes of archives in S3, by key
+	sent     []string          // backups whose archives were read to the end
+	image    error             // what pulling says
 	incoming int
 }
 
 // archives are the local archives of a node, by key. It is safe for concurrent use.
-type archives struct{ sync.Map }
+type archives struct {
+	sync.Map
+	failing atomic.Pointer[error] // of each Send; nil: none
+}
 
-func (a *archives) Open(_ context.Context, key string, _ int64) (io.ReadCloser, int64, error) {
-	text, found := a.Load(key)
+// Send writes an archive byte by byte, each of which takes the time of a connection if the archive is called slow.
+func (a *archives) Send(_ context.Context, b v1.ArrivalBackup, offset int64, w io.Writer) error {
+	text, found := a.Load(v1.ArchiveKey(b.BackupID))
 	if !found {
-		return nil, 0, v1.ErrBackupNotFound
+		return v1.ErrBackupNotFound
 	}
-	return io.NopCloser(strings.NewReader(text.(string))), int64(len(text.(string))), nil
+	if failing := a.failing.Load(); failing != nil {
+		return *failing
+	}
+	for _, c := range text.(string)[offset:] {
+		if _, err := io.WriteString(w, string(c)); err != nil {
+			return err
+		}
+		if strings.HasPrefix(text.(string), "slow") {
+			time.Sleep(connection + time.Second)
+		}
+	}
+	return nil
 }
 
 func (a *archives) Delete(_ context.Context, key string) error { a.Map.Delete(key); return nil }
@@ -139,6 +159,12 @@ func (n *node) view(id string) (v1.ArrivalView, error) {
 			v.Backups = append(v.Backups, b.BackupID)
 		}
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v.Stored = map[string]int64{}
+	for id, part := range n.parts {
+		v.Stored[id] = int64(len(part))
+	}
 	return v, err
 }
 
@@ -149,14 +175,22 @@ func (n *node) clean(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func (n *node) SendBackup(_ context.Context, id, backup string, archive io.Reader) error {
+func (n *node) SendBackup(_ context.Context, id, backup string, offset int64, archive io.Reader) error {
 	return n.call("backup", func() error {
 		if err := n.open(id); err != nil {
 			return err
 		}
-		text, err := io.ReadAll(archive)
-		if err != nil {
-			return err
+		carries := int64(math.MaxInt64)
+		if n.carries > 0 {
+			carries = n.carries
+		}
+		part, failed := io.ReadAll(io.LimitReader(archive, carries))
+		text, err := n.part(backup, offset, string(part))
+		switch {
+		case failed != nil || err != nil:
+			return cmp.Or(failed, err)
+		case int64(len(part)) == carries:
+			return errCut
 		}
 		a, err := intent.FindArrival(n.store.Read(), id)
 		if err != nil {
@@ -169,9 +203,12 @@ func (n *node) SendBackup(_ context.Context, id, backup string, archive io.Reade
 			case b.BackupID != backup:
 			case b.Spec.Target == v1.TargetS3 && n.bucket[key] == b.Status.Size:
 				return nil
-			case b.Spec.Target == v1.TargetLocal && fmt.Sprintf("sha256:%x", sha256.Sum256(text)) == b.Status.Checksum:
-				n.archives.Store(key, string(text))
+			case b.Spec.Target == v1.TargetLocal && int64(len(text)) < b.Status.Size:
+				return nil
+			case b.Spec.Target == v1.TargetLocal && fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) == b.Status.Checksum:
+				n.archives.Store(key, text)
 				n.sent = append(n.sent, backup)
+				delete(n.parts, backup)
 				return nil
 			case b.Spec.Target == v1.TargetLocal:
 				return v1.Errorf(v1.InvalidArchive, "The archive is another one")
@@ -179,6 +216,18 @@ func (n *node) SendBackup(_ context.Context, id, backup string, archive io.Reade
 		}
 		return v1.ErrBackupNotFound
 	})
+}
+
+// part stores a part of an archive, and returns what is stored.
+func (n *node) part(backup string, offset int64, content string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.requests = append(n.requests, offset)
+	if before := int64(len(n.parts[backup])); offset != 0 && offset != before {
+		return "", v1.Errorf(v1.Unavailable, "What is stored does not end at %d", offset)
+	}
+	n.parts[backup] = n.parts[backup][:offset] + content
+	return n.parts[backup], nil
 }
 
 // pulled plays the controller of the images.
@@ -304,7 +353,7 @@ func live(t *testing.T, test func(w *world)) {
 		w := &world{t: t, content: "1", size: 1}
 		w.here = openStore(t, func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) })
 		w.there = &node{store: openStore(t, time.Now), fail: map[string]error{}, lose: map[string]error{}, incoming: 4,
-			bucket: map[string]int64{}}
+			bucket: map[string]int64{}, parts: map[string]string{}}
 		var err error
 		w.volume, err = intent.CreateVolume(w.here, v1.VolumeSpec{})
 		require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,27 @@ func TestTransferBackups(t *testing.T) {
 	gone(t, n.a, "/volumes/"+volume)
 	gone(t, n.a, "/backups/"+id)
 	require.NoFileExists(t, filepath.Join(n.a.Data, "backups", id+".tar.zst"))
+}
+
+// TestTransferOfALargeArchive: an archive that is larger than what a connection carries before it is cut arrives.
+func TestTransferOfALargeArchive(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t)
+	volume := n.a.Volume(t)
+	n.a.Started(t, "mc", berthtest.Spec{"volume_id": volume, "start_pattern": "Done", "startup_command": stamper})
+	world := filepath.Join(n.a.Data, "volumes", volume, "world")
+	require.NoError(t, os.WriteFile(world, noise(20<<20), 0o640))
+	id := startBackup(t, n.a, volume, map[string]any{})
+	before := backedUp(t, n.a, id)
+	require.Equal(t, "completed", before.State, before.Message)
+	require.NoError(t, os.Remove(world))
+	var cuts atomic.Int64
+	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 8<<20, &cuts), "backups": true}))
+	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
+	require.Equal(t, []string{id}, v.Backups)
+	require.Equal(t, before, backedUp(t, n.b, id))
+	require.GreaterOrEqual(t, cuts.Load(), int64(2))
+	t.Logf("%d connections were cut", cuts.Load())
 }
 
 // TestTransferBackupsInS3: the destination has the archive in the bucket that both nodes know, and the source forgets it. A node

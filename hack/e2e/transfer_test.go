@@ -239,8 +239,7 @@ func TestTransferOfALargeFile(t *testing.T) {
 	n := startNodes(t)
 	volume := n.a.Volume(t)
 	n.a.Started(t, "mc", berthtest.Spec{"volume_id": volume, "start_pattern": "Done", "startup_command": stamper})
-	world := make([]byte, 40<<20)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(world)
+	world := noise(40 << 20)
 	require.NoError(t, os.WriteFile(filepath.Join(n.a.Data, "volumes", volume, "world"), world, 0o640))
 	var cuts atomic.Int64
 	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 12<<20, &cuts)}))
@@ -250,6 +249,13 @@ func TestTransferOfALargeFile(t *testing.T) {
 	require.True(t, bytes.Equal(world, there))
 	require.Greater(t, cuts.Load(), int64(2))
 	t.Logf("%d connections were cut", cuts.Load())
+}
+
+// noise returns bytes that cannot be compressed.
+func noise(size int) []byte {
+	b := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	return b
 }
 
 // cutting opens a proxy in front of a node that cuts each connection behind some bytes, and returns its address.

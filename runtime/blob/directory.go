@@ -24,12 +24,9 @@ func (d *Directory) Put(ctx context.Context, key string, write func(ctx context.
 	if err := checkKey(key); err != nil {
 		return 0, err
 	}
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
-		return 0, unwritable(err)
-	}
-	root, err := os.OpenRoot(d.path)
+	root, err := d.makeRoot()
 	if err != nil {
-		return 0, unwritable(err)
+		return 0, err
 	}
 	defer root.Close()
 	part := partPrefix + key
@@ -44,6 +41,18 @@ func (d *Directory) Put(ctx context.Context, key string, write func(ctx context.
 		return 0, errors.Join(err, remove(root, key))
 	}
 	return size, nil
+}
+
+// makeRoot opens the directory, which it creates if there is none.
+func (d *Directory) makeRoot() (*os.Root, error) {
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return nil, unwritable(err)
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, unwritable(err)
+	}
+	return root, nil
 }
 
 // create makes a new file with what write writes, and returns its size when it is durable.
@@ -99,12 +108,12 @@ func (d *Directory) Open(_ context.Context, key string, offset int64) (io.ReadCl
 
 // Delete implements Target.
 func (d *Directory) Delete(_ context.Context, key string) error {
-	return d.remove(key, partPrefix+key, key)
+	return d.remove(key, partPrefix+key, sumPrefix+key, key)
 }
 
 // Abort implements Target.
 func (d *Directory) Abort(_ context.Context, key string) error {
-	return d.remove(key, partPrefix+key)
+	return d.remove(key, partPrefix+key, sumPrefix+key)
 }
 
 func (d *Directory) remove(key string, names ...string) error {

@@ -3,7 +3,9 @@ package blob
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -160,4 +162,55 @@ func TestKeys(t *testing.T) {
 		require.ErrorContains(t, d.Abort(t.Context(), key), "is not a key", key)
 	}
 	require.Empty(t, names(t, d))
+}
+
+// TestDirectoryParts: an archive that is cut at any byte goes on there, also in a new process. What is left of another one, or is
+// damaged, is no part of it.
+func TestDirectoryParts(t *testing.T) {
+	d := newTestDirectory(t)
+	text := strings.Repeat("0123456789", 100)
+	part := func(offset int64, content io.Reader) error {
+		return NewDirectory(d.path).PutPart(t.Context(), Part{Key: "a", Offset: offset, Size: int64(len(text)),
+			Checksum: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))}, content)
+	}
+	cut := func(from, to int) error {
+		return part(int64(from), io.MultiReader(strings.NewReader(text[from:to]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	}
+	require.Zero(t, d.Stored("a"))
+	require.ErrorIs(t, cut(0, 333), io.ErrUnexpectedEOF)
+	require.EqualValues(t, 333, d.Stored("a"))
+	require.ErrorIs(t, cut(334, 400), ErrNoPart)
+	require.ErrorIs(t, cut(332, 400), ErrNoPart)
+	require.NoError(t, part(333, strings.NewReader(text[333:500])), "a part that ends is stored")
+	require.EqualValues(t, 500, d.Stored("a"))
+	_, _, err := d.Open(t.Context(), "a", 0)
+	require.ErrorIs(t, err, ErrNotFound)
+
+	f, err := os.OpenFile(filepath.Join(d.path, partPrefix+"a"), os.O_WRONLY|os.O_APPEND, 0) // a kill before it was saved
+	require.NoError(t, err)
+	_, err = f.WriteString("not saved")
+	require.NoError(t, errors.Join(err, f.Close()))
+	require.EqualValues(t, 500, d.Stored("a"))
+	require.NoError(t, part(500, strings.NewReader(text[500:])))
+	got, _ := read(t, d, "a", 0)
+	require.Equal(t, text, string(got))
+	require.Equal(t, []string{"a"}, names(t, d))
+	require.Zero(t, d.Stored("a"))
+
+	require.NoError(t, d.Delete(t.Context(), "a"))
+	for _, lie := range []string{text + "1", text[1:] + "0", text[:999] + "0"} {
+		require.ErrorIs(t, part(0, strings.NewReader(lie)), ErrOther, lie)
+		require.Empty(t, names(t, d))
+	}
+	for name, damage := range map[string]string{sumPrefix + "a": "x", partPrefix + "a": ""} {
+		require.ErrorIs(t, cut(0, 100), io.ErrUnexpectedEOF)
+		require.NoError(t, os.WriteFile(filepath.Join(d.path, name), []byte(damage), 0o600))
+		require.Zero(t, d.Stored("a"), name)
+	}
+	require.ErrorIs(t, cut(0, 100), io.ErrUnexpectedEOF)
+	require.NoError(t, d.Delete(t.Context(), "a"))
+	require.Empty(t, names(t, d))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, d.PutPart(ended, Part{Key: "a", Size: 1}, strings.NewReader("1")), context.Canceled)
 }

@@ -16,11 +16,11 @@ const (
 	ioprioIdle    = 3 << 13 // reads and writes when no other process does
 )
 
-// withLowPriority calls do on a thread of its own that has the lowest priority for
+// WithLowPriority calls do on a thread of its own that has the lowest priority for
 // processors and disks, as far as the host allows it. The thread ends with the call,
 // because only a privileged process could raise its priority again. A panic of do becomes an
 // error that names its place: the recovery of a job does not reach this goroutine.
-func withLowPriority(do func() error) error {
+func WithLowPriority(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
