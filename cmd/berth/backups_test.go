@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/runtime/blob"
@@ -52,14 +53,15 @@ func TestReceivedArchives(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, a.Receive(ended, b, 4, strings.NewReader("")), context.Canceled)
 	arrived(4, false)
-	require.NoError(t, receive(4, strings.NewReader("ive")))
+	reader := priority{Reader: strings.NewReader("ive"), t: t}
+	require.NoError(t, receive(4, &reader))
 	arrived(7, true)
 	text, err := os.ReadFile(filepath.Join(dir, "b1.tar.zst"))
 	require.NoError(t, err)
 	require.Equal(t, "archive", string(text))
 
 	var sent strings.Builder
-	require.NoError(t, movedArchives{a.local}.Send(t.Context(), b, 4, &sent))
+	require.NoError(t, movedArchives{a.local}.Send(t.Context(), b, 4, &priority{Writer: &sent, t: t}))
 	require.Equal(t, "ive", sent.String())
 	other := b
 	other.Status.Size = 8
@@ -69,6 +71,23 @@ func TestReceivedArchives(t *testing.T) {
 	require.ErrorIs(t, a.Receive(t.Context(), b, 0, nil), &v1.Error{Code: v1.BackupNotFound}, "no bucket")
 	arrived(0, false)
 }
+
+// priority fails the test unless its thread has the lowest priority.
+type priority struct {
+	io.Reader
+	io.Writer
+	t *testing.T
+}
+
+func (p *priority) check() {
+	p.t.Helper()
+	nice, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	require.NoError(p.t, err)
+	require.Equal(p.t, 1, nice, "20 less the lowest one, 19")
+}
+
+func (p *priority) Read(b []byte) (int, error)  { p.check(); return p.Reader.Read(b) }
+func (p *priority) Write(b []byte) (int, error) { p.check(); return p.Writer.Write(b) }
 
 // TestRoomForArchives: files and archives share the space if they lie on one file system.
 func TestRoomForArchives(t *testing.T) {

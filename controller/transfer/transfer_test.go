@@ -101,6 +101,9 @@ func TestRefused(t *testing.T) {
 		"full before":        {"", func(w *world) { w.there.set("announce", errFull) }, "The destination answers"},
 		"full in the middle": {v1.TransferCopying, func(w *world) { w.there.set("send", errFull) }, "The destination answers"},
 		"full at the end":    {v1.TransferStopping, func(w *world) { w.there.set("send", errFull); w.content = "2" }, "The destination answers"},
+		"large announcement": {"", func(w *world) {
+			w.there.set("announce", refusal{errors.New("Request body is too large"), 413})
+		}, "bytes: raise server.body_limit there"},
 		"image":              {"", func(w *world) { w.there.image = errors.New("not in the registry") }, "not in the registry"},
 		"port":               {"", func(w *world) { w.taken("other", 1000) }, "bound"},
 		"revoked at first":   {"", func(w *world) { w.there.set("announce", errRevoked) }, "Unauthorized"},

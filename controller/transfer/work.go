@@ -3,7 +3,9 @@ package transfer
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -43,7 +45,7 @@ func (r *reconciler) announced(ctx context.Context, t v1.Transfer, to Destinatio
 			return request, a, sourceError{err}
 		}
 		if a, err = to.Announce(ctx, request); err != nil {
-			return request, a, err
+			return request, a, tooLarge(request, err)
 		}
 		switch a.State {
 		case v1.ArrivalReceiving, v1.ArrivalCommitted, v1.ArrivalCancelled:
@@ -55,6 +57,16 @@ func (r *reconciler) announced(ctx context.Context, t v1.Transfer, to Destinatio
 			return request, a, errors.New("the destination has not prepared the volume and the image in time")
 		}
 	}
+}
+
+// tooLarge returns the error of an announcement. One that is too large names the setting.
+func tooLarge(request v1.ArrivalRequest, err error) error {
+	var status statusError
+	if !errors.As(err, &status) || status.HTTPStatus() != 413 {
+		return err
+	}
+	text, _ := json.Marshal(request) // it was sent
+	return refusedError{fmt.Errorf("the announcement has %d bytes: raise server.body_limit there, or the limit of the proxy before it", len(text))}
 }
 
 // copy sends backups, and what differs of the files, while the container runs.
