@@ -140,7 +140,7 @@ func (a archives) Receive(ctx context.Context, b v1.ArrivalBackup, offset int64,
 	case errors.Is(err, blob.ErrOther):
 		return v1.Errorf(v1.InvalidArchive, "The archive of backup %s is not the one that was announced", b.BackupID)
 	case errors.Is(err, blob.ErrNoPart): // the source asks again
-		return v1.Errorf(v1.Unavailable, "What is stored of the archive of backup %s does not end at byte %d", b.BackupID, offset)
+		return v1.Errorf(v1.Unavailable, "Backup %s: the stored part of its archive does not end at byte %d", b.BackupID, offset)
 	}
 	return err
 }

@@ -38,12 +38,17 @@ func (r *reconciler) announce(t v1.Transfer) work {
 // announced is announce; it returns what was announced, and the answer.
 func (r *reconciler) announced(ctx context.Context, t v1.Transfer, to Destination) (
 	request v1.ArrivalRequest, a v1.ArrivalView, err error) {
+	use, err := r.Volumes.Scan(ctx, t.Spec.VolumeID) // the stored size may be that of hours ago, and more than announced is refused
+	if err != nil {
+		return request, a, sourceError{err}
+	}
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	for {
 		if request, err = r.Intent.Announce(r.Store.Read(), t); err != nil {
 			return request, a, sourceError{err}
 		}
+		request.Bytes = use.Bytes
 		if a, err = to.Announce(ctx, request); err != nil {
 			return request, a, tooLarge(request, err)
 		}

@@ -77,7 +77,7 @@ type archives struct {
 	failing atomic.Pointer[error] // of each Send; nil: none
 }
 
-// Send writes an archive byte by byte, each of which takes the time of a connection if the archive is called slow.
+// Send writes an archive byte by byte. If its content begins with "slow", each byte takes the time of a connection.
 func (a *archives) Send(_ context.Context, b v1.ArrivalBackup, offset int64, w io.Writer) error {
 	text, found := a.Load(v1.ArchiveKey(b.BackupID))
 	if !found {
@@ -224,7 +224,7 @@ func (n *node) part(backup string, offset int64, content string) (string, error)
 	defer n.mu.Unlock()
 	n.requests = append(n.requests, offset)
 	if before := int64(len(n.parts[backup])); offset != 0 && offset != before {
-		return "", v1.Errorf(v1.Unavailable, "What is stored does not end at %d", offset)
+		return "", v1.Errorf(v1.Unavailable, "The stored part does not end at %d", offset)
 	}
 	n.parts[backup] = n.parts[backup][:offset] + content
 	return n.parts[backup], nil
@@ -425,6 +425,12 @@ func (w *world) restart() {
 
 func (w *world) Flush(context.Context, string) error  { return nil }
 func (w *world) Settle(context.Context, string) error { return nil }
+
+func (w *world) Scan(context.Context, string) (v1.Usage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return v1.Usage{Bytes: w.size}, nil
+}
 
 func (w *world) Send(ctx context.Context, _ string, listing io.Reader, to io.Writer, opt v1.SendOptions) (sent v1.Sent, err error) {
 	if !controller.Sleep(ctx, w.takes) {

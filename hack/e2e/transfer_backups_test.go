@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,13 +88,13 @@ func TestTransferOfALargeArchive(t *testing.T) {
 	before := backedUp(t, n.a, id)
 	require.Equal(t, "completed", before.State, before.Message)
 	require.NoError(t, os.Remove(world))
-	var cuts atomic.Int64
-	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 8<<20, &cuts), "backups": true}))
+	var through carried
+	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 8<<20, &through), "backups": true}))
 	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
 	require.Equal(t, []string{id}, v.Backups)
 	require.Equal(t, before, backedUp(t, n.b, id))
-	require.GreaterOrEqual(t, cuts.Load(), int64(2))
-	t.Logf("%d connections were cut", cuts.Load())
+	require.GreaterOrEqual(t, through.cuts.Load(), int64(2))
+	t.Logf("%d connections were cut", through.cuts.Load())
 }
 
 // TestTransferBackupsInS3: the destination has the archive in the bucket that both nodes know, and the source forgets it. A node

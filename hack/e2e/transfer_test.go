@@ -241,14 +241,14 @@ func TestTransferOfALargeFile(t *testing.T) {
 	n.a.Started(t, "mc", berthtest.Spec{"volume_id": volume, "start_pattern": "Done", "startup_command": stamper})
 	world := noise(40 << 20)
 	require.NoError(t, os.WriteFile(filepath.Join(n.a.Data, "volumes", volume, "world"), world, 0o640))
-	var cuts atomic.Int64
-	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 12<<20, &cuts)}))
+	var through carried
+	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 12<<20, &through)}))
 	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
 	there, err := os.ReadFile(filepath.Join(n.b.Data, "volumes", volume, "world"))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(world, there))
-	require.Greater(t, cuts.Load(), int64(2))
-	t.Logf("%d connections were cut", cuts.Load())
+	require.Greater(t, through.cuts.Load(), int64(2))
+	t.Logf("%d connections were cut", through.cuts.Load())
 }
 
 // noise returns bytes that cannot be compressed.
@@ -259,7 +259,7 @@ func noise(size int) []byte {
 }
 
 // cutting opens a proxy in front of a node that cuts each connection behind some bytes, and returns its address.
-func cutting(t *testing.T, b *berthtest.Berth, carries int64, cuts *atomic.Int64) string {
+func cutting(t *testing.T, b *berthtest.Berth, carries int64, through *carried) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go func() {
@@ -279,8 +279,8 @@ func cutting(t *testing.T, b *berthtest.Berth, carries int64, cuts *atomic.Int64
 					defer from.Close()
 					_, _ = io.Copy(from, to)
 				}()
-				if sent, _ := io.CopyN(to, from, carries); sent == carries {
-					cuts.Add(1)
+				if sent, _ := io.CopyN(to, io.TeeReader(from, through), carries); sent == carries {
+					through.cuts.Add(1)
 				}
 			}()
 		}

@@ -164,8 +164,8 @@ func TestKeys(t *testing.T) {
 	require.Empty(t, names(t, d))
 }
 
-// TestDirectoryParts: an archive that is cut at any byte goes on there, also in a new process. What is left of another one, or is
-// damaged, is no part of it.
+// TestDirectoryParts: an archive that is cut at any byte goes on there, also in a new process. The part of another one, or a damaged
+// part, is not used.
 func TestDirectoryParts(t *testing.T) {
 	d := newTestDirectory(t)
 	text := strings.Repeat("0123456789", 100)

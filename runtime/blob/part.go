@@ -45,7 +45,7 @@ func (d *Directory) Stored(key string) int64 {
 	return a.size
 }
 
-// PutPart stores what content returns, to its end. What came before an error of content or of ctx stays until Delete or Abort.
+// PutPart stores content, to its end. Bytes that came before an error of content or of ctx stay until Delete or Abort.
 // The archive is visible once it is complete and durable. The error is ErrNoPart if the part does not begin where the
 // stored ones end, and ErrOther if the archive has another size or checksum: then nothing of it stays.
 func (d *Directory) PutPart(ctx context.Context, p Part, content io.Reader) error {
@@ -114,7 +114,7 @@ func (a *incomplete) append(ctx context.Context, content io.Reader, most int64) 
 	buf, saved := make([]byte, 256<<10), a.size
 	for a.size <= most {
 		n, failed := content.Read(buf)
-		if _, err := f.Write(buf[:n]); err != nil { // what was saved before stays
+		if _, err := f.Write(buf[:n]); err != nil { // the saved part stays
 			return err
 		}
 		a.hash.Write(buf[:n])
@@ -136,7 +136,7 @@ func (a *incomplete) append(ctx context.Context, content io.Reader, most int64) 
 	return nil
 }
 
-// save records that the file is stored. What is recorded is durable before the record is.
+// save makes the content of the file durable, and then records it.
 func (a *incomplete) save(f *os.File) error {
 	if err := f.Sync(); err != nil {
 		return err
