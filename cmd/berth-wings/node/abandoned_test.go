@@ -97,6 +97,15 @@ func TestAbandonedRequests(t *testing.T) {
 	close(g.open)
 	w.state(t, "running")
 	w.unmarked(t)
+
+	// A suspension is completed, and so are limits.
+	memory := w.berth.Container(t, alpha).Limits.Memory
+	w.panel.SetServer(t, strings.Replace(w.server(`"suspended": true, `), `"memory_limit": 64`, `"memory_limit": 80`, 1))
+	g = hold("GET /containers/")
+	w.abandon(t, g, atAlpha+"/sync", "")
+	close(g.open)
+	w.state(t, "offline")
+	require.Greater(t, w.berth.Container(t, alpha).Limits.Memory, memory)
 }
 
 // TestOneVolume: the first requests of a server at once create one volume.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"berth/api/client"
 	"berth/cmd/berth-wings/config"
 	"berth/cmd/berth-wings/panel"
 )
@@ -32,9 +33,16 @@ type activity struct {
 	path string
 
 	mu    sync.Mutex
+	read  client.Cursor // of berth's events: the crashes up to it are entries
 	list  []panel.Activity
 	lines int // of the file
 	sent  int // entries of list that are on their way to the panel, or were
+}
+
+// activityLine is a line of the file: an entry, and how far berth's events are read with it.
+type activityLine struct {
+	*panel.Activity                // nil: no entry
+	Read            *client.Cursor `json:"read,omitempty"` // nil: as before
 }
 
 // openActivity reads the entries that a bridge before this one has left.
@@ -45,12 +53,22 @@ func openActivity(path string) (*activity, error) {
 		return nil, err
 	}
 	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
-		var e panel.Activity
-		if json.Unmarshal(s.Bytes(), &e) == nil { // the last line may be cut off
-			a.gather(e)
+		var l activityLine
+		if json.Unmarshal(s.Bytes(), &l) == nil { // the last line may be cut off
+			a.take(l)
 		}
 	}
 	return a, a.rewrite()
+}
+
+// take takes what a line has.
+func (a *activity) take(l activityLine) {
+	if l.Read != nil {
+		a.read = *l.Read
+	}
+	if l.Activity != nil {
+		a.gather(*l.Activity)
+	}
 }
 
 // gather adds an entry to the list, or its files to an earlier entry: the changes of files by one user in a
@@ -69,11 +87,30 @@ func (a *activity) gather(e panel.Activity) {
 	a.list = append(a.list, e)
 }
 
-// add appends an entry.
-func (a *activity) add(e panel.Activity) error {
+// lastRead returns how far berth's events are read.
+func (a *activity) lastRead() client.Cursor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.gather(e)
+	return a.read
+}
+
+// setRead records how far berth's events are read.
+func (a *activity) setRead(at client.Cursor) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.read == at {
+		return nil
+	}
+	a.read = at
+	return a.rewrite()
+}
+
+// add appends an entry, and how far berth's events are read with it, or nil.
+func (a *activity) add(e panel.Activity, read *client.Cursor) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := activityLine{&e, read}
+	a.take(l)
 	if a.lines++; a.lines > maxLines {
 		a.trim()
 		return a.rewrite()
@@ -82,7 +119,7 @@ func (a *activity) add(e panel.Activity) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(e)
+	line, err := json.Marshal(l)
 	if err == nil {
 		_, err = f.Write(append(line, '\n'))
 	}
@@ -134,14 +171,15 @@ func (a *activity) drop(count int) error {
 // rewrite writes the file anew.
 func (a *activity) rewrite() error {
 	var b bytes.Buffer
+	to := json.NewEncoder(&b)
+	err := to.Encode(activityLine{Read: &a.read})
 	a.lines = 0
 	for _, e := range a.list {
 		a.lines += linesOf(e)
-		line, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		b.Write(append(line, '\n'))
+		err = errors.Join(err, to.Encode(e))
+	}
+	if err != nil {
+		return err
 	}
 	return config.Replace(a.path, b.Bytes())
 }
@@ -157,7 +195,11 @@ func (n *Node) record(from netip.Addr, user string, s *server, e panel.Activity)
 	if user != "" {
 		e.User = &user
 	}
-	if err := n.activity.add(e); err != nil {
+	n.keep(e, nil)
+}
+
+func (n *Node) keep(e panel.Activity, read *client.Cursor) {
+	if err := n.activity.add(e, read); err != nil {
 		n.o.Log.Error("activity is not kept", "err", err)
 	}
 }

@@ -2,10 +2,14 @@ package node_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
+	"berth/hack/test/berthtest"
 	"berth/hack/test/paneltest"
 )
 
@@ -47,6 +51,62 @@ func TestCrash(t *testing.T) {
 	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "kill"})
 	w.state(t, "offline")
 	require.Len(t, w.panel.Calls("POST /activity"), 1)
+}
+
+// TestCrashWithoutABridge: crashes while no bridge runs are in the activity of the next one, once.
+func TestCrashWithoutABridge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.installed(t)
+	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
+	w.state(t, "running")
+	w.unmarked(t)
+	crash := func() {
+		t.Helper()
+		before := w.berth.Container(t, alpha).StartedAt
+		require.NoError(t, w.berth.API.Containers().Send(t.Context(), alpha, "crash"))
+		berthtest.Until(t, 3*time.Minute, "it runs again", func() bool {
+			v := w.berth.Container(t, alpha)
+			return v.State == v1.Running && !v.StartedAt.Equal(*before)
+		})
+	}
+	type entry struct {
+		Event     string
+		Timestamp time.Time
+		Metadata  struct {
+			Code int `json:"exit_code"`
+			Logs []string
+		}
+	}
+	crashes := func(count int) (list []entry) {
+		t.Helper()
+		berthtest.Until(t, 3*time.Minute, fmt.Sprint(count, " crashes are reported"), func() bool {
+			list = nil
+			for _, c := range w.panel.Calls("POST /activity") {
+				var sent struct{ Data []entry }
+				require.NoError(t, json.Unmarshal([]byte(c.Body), &sent))
+				list = append(list, sent.Data...)
+			}
+			return len(list) >= count
+		})
+		require.Len(t, list, count)
+		return list
+	}
+	w.stop()
+	crash()
+	crash()
+	began := time.Now()
+	w.run(t)
+	for _, e := range crashes(2) {
+		require.Equal(t, "server:crashed", e.Event)
+		require.Equal(t, 3, e.Metadata.Code)
+		require.Equal(t, "fatal", e.Metadata.Logs[len(e.Metadata.Logs)-1])
+		require.True(t, e.Timestamp.Before(began))
+	}
+	w.stop()
+	w.run(t)
+	crash()
+	crashes(3)
 }
 
 // TestNewSecret: the panel has given the node another secret, which counts at once, both ways.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,10 +41,11 @@ type Node struct {
 	processor processor
 	tokens    *tokens
 	activity  *activity
-	browsers  *limit.Slots // the requests of browsers, and sockets by the server of their token
-	anonymous *limit.Slots // sockets that have not shown a token
-	queued    atomic.Int64 // bytes that sockets have not taken
-	uploads   *limit.Slots // of backups to S3
+	crashes   chan struct{} // has an element if berth's events may have crashes that are not reported
+	browsers  *limit.Slots  // the requests of browsers, and sockets by the server of their token
+	anonymous *limit.Slots  // sockets that have not shown a token
+	queued    atomic.Int64  // bytes that sockets have not taken
+	uploads   *limit.Slots  // of backups to S3
 	sftp      sftpServer
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func New(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, servers: map[string]*server{}, tokens: newTokens(o.Began), activity: kept, browsers: limit.NewSlots(browsers), anonymous: limit.NewSlots(anonymous),
+	n := &Node{o: o, servers: map[string]*server{}, tokens: newTokens(o.Began), activity: kept, crashes: make(chan struct{}, 1), browsers: limit.NewSlots(browsers), anonymous: limit.NewSlots(anonymous),
 		uploads: limit.NewSlots(uploads), sftp: newSFTP()}
 	n.file.Store(o.File)
 	n.host.Store(new(v1.Node))
@@ -96,6 +96,9 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	for {
 		err := n.load(ctx)
 		if err == nil {
+			err = n.reportCrashes(ctx)
+		}
+		if err == nil {
 			err = n.resume(ctx)
 		}
 		if err == nil {
@@ -108,6 +111,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	}
 	n.background(n.watchHost)
 	n.background(n.watchUsage)
+	n.background(n.watchCrashes)
 	n.background(n.sendActivity)
 	n.background(n.watchTokens)
 	ready()
@@ -235,6 +239,7 @@ func (n *Node) once(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = stream.Close() }()
+	n.wakeCrashes() // of those between the streams
 	for {
 		m, err := stream.Next()
 		if err != nil {
@@ -251,8 +256,8 @@ func (n *Node) take(s *server, m client.Message) {
 	switch m.Event {
 	case v1.EventState:
 		n.changed(s, v1.Phase(m.Data))
-		if m.NextRetryAt != nil && m.ExitCode != nil {
-			n.background(func(ctx context.Context) { n.crashed(ctx, s, *m.ExitCode) })
+		if isCrash(m.Transition) {
+			n.wakeCrashes()
 		}
 	case client.EventStats:
 		if stats, err := m.Stats(); err == nil {
@@ -267,34 +272,6 @@ func (n *Node) changed(s *server, phase v1.Phase) {
 	if before != now && s.pelican() && s.enqueue(change{before, now}) {
 		n.background(func(ctx context.Context) { n.reportStates(ctx, s) })
 	}
-}
-
-// crashLines is how many lines of the console are in the activity of a crash.
-const crashLines = 2
-
-// crashed publishes that a server has exited and is restarted: in its console in the words that
-// users of wings know, and for Pelican as an activity.
-func (n *Node) crashed(ctx context.Context, s *server, exit int) {
-	view, err := n.o.Berth.Containers().Get(ctx, s.uuid)
-	if err != nil {
-		n.o.Log.Warn("a crash is not recorded", "server", s.uuid, "err", err)
-		return
-	}
-	for _, text := range []string{"---------- Detected server process in a crashed state! ----------",
-		fmt.Sprint("Exit code: ", exit), fmt.Sprint("Out of memory: ", view.OOMKilled)} {
-		line := fmt.Sprintf("\x1b[33m\x1b[1m[%s Daemon]:\x1b[39m %s\x1b[0m", n.config().AppName, text)
-		s.publish(event{Name: "console output", Args: []string{line}})
-	}
-	if !s.pelican() {
-		return
-	}
-	logs, _ := n.o.Berth.Containers().Logs(ctx, s.uuid, client.LogOptions{Tail: crashLines}) // none: an entry without lines
-	lines := []string{}
-	for _, line := range logs.Lines {
-		lines = append(lines, lineOf(line.Data))
-	}
-	n.record(netip.AddrFrom4([4]byte{127, 0, 0, 1}), "", s, panel.Activity{Event: "server:crashed",
-		Metadata: map[string]any{"exit_code": exit, "oomkilled": view.OOMKilled, "logs": lines}})
 }
 
 // reportStates reports the changes of a server's state until there are no more.

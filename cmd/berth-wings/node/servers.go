@@ -332,14 +332,14 @@ func (n *Node) haltOrKill(ctx context.Context, s *server, limit time.Duration) e
 }
 
 // postSync is POST /api/servers/:s/sync. It disturbs no running server: limits change at once, the rest at
-// the next start; a suspension stops it.
+// the next start; a suspension stops it. It is completed also if the panel gives up meanwhile.
 func (n *Node) postSync(c *call) error {
 	s := c.server
-	if err := n.refresh(c.Context(), s); err != nil {
+	if err := n.refresh(n.ctx, s); err != nil {
 		return err
 	}
 	if !s.isInstalling() {
-		err := n.ask(c.Context(), s, func() error { return n.apply(c.Context(), s, nil, "") })
+		err := n.ask(n.ctx, s, func() error { return n.apply(n.ctx, s, nil, "") })
 		if err != nil {
 			return err
 		}

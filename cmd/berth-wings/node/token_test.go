@@ -81,7 +81,7 @@ func TestActivityStays(t *testing.T) {
 	a, err := openActivity(path)
 	require.NoError(t, err)
 	for _, command := range []string{"one", "two\nlines", "three"} {
-		require.NoError(t, a.add(entry(command)))
+		require.NoError(t, a.add(entry(command), nil))
 	}
 	require.NoError(t, a.drop(1))
 	again, err := openActivity(path)
@@ -94,7 +94,7 @@ func TestActivityStays(t *testing.T) {
 		again.list = append(again.list, entry("many"))
 	}
 	again.lines = len(again.list)
-	require.NoError(t, again.add(entry("last")))
+	require.NoError(t, again.add(entry("last"), nil))
 	require.LessOrEqual(t, len(again.list), maxLines)
 	last, err := openActivity(path)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestActivityOfOthers(t *testing.T) {
 	a, err := openActivity(filepath.Join(t.TempDir(), "a", "activity.jsonl"))
 	require.NoError(t, err)
 	add := func(server string, files ...any) {
-		require.NoError(t, a.add(panel.Activity{Server: server, Metadata: map[string]any{"files": files}}))
+		require.NoError(t, a.add(panel.Activity{Server: server, Metadata: map[string]any{"files": files}}, nil))
 	}
 	add("sent", "x")
 	require.Len(t, a.first(1), 1)
