@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -21,10 +20,12 @@ import (
 
 // The bounds of what the panel has not taken yet. Beyond them the oldest entries are lost, of the server that has most.
 const (
-	maxLines   = 20_000
-	maxCommand = 1024 // bytes of a command in an entry
-	maxFiles   = 100  // of an entry
-	maxBack    = 16   // entries that another one may be added to
+	maxKept    = 8 << 20 // bytes of the file
+	maxSent    = 1 << 20 // bytes of one request: a panel refuses a large one, with the entries of others in it
+	maxAdded   = 1 << 10 // bytes of an entry that is added to another one
+	maxCommand = 1024    // bytes of a command in an entry
+	maxFiles   = 100     // of an entry
+	maxBack    = 16      // entries that another one may be added to
 )
 
 // activity keeps what customers did until the panel has taken it, on disk: each entry is a line of a
@@ -32,11 +33,11 @@ const (
 type activity struct {
 	path string
 
-	mu    sync.Mutex
-	read  client.Cursor // of berth's events: the crashes up to it are entries
-	list  []panel.Activity
-	lines int // of the file
-	sent  int // entries of list that are on their way to the panel, or were
+	mu   sync.Mutex
+	read client.Cursor // of berth's events: the crashes up to it are entries
+	list []panel.Activity
+	size int // bytes of the file
+	sent int // entries of list that are on their way to the panel, or were
 }
 
 // activityLine is a line of the file: an entry, and how far berth's events are read with it.
@@ -52,9 +53,9 @@ func openActivity(path string) (*activity, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+	for line := range bytes.Lines(text) {
 		var l activityLine
-		if json.Unmarshal(s.Bytes(), &l) == nil { // the last line may be cut off
+		if json.Unmarshal(line, &l) == nil { // the last line may be cut off
 			a.take(l)
 		}
 	}
@@ -79,7 +80,8 @@ func (a *activity) gather(e panel.Activity) {
 		old := a.list[i]
 		all, _ := old.Metadata["files"].([]any)
 		if old.User != nil && e.User != nil && *old.User == *e.User && old.Server == e.Server && old.Event == e.Event && old.IP == e.IP &&
-			old.Timestamp.Truncate(time.Minute).Equal(e.Timestamp.Truncate(time.Minute)) && all != nil && len(all)+len(files) <= maxFiles {
+			old.Timestamp.Truncate(time.Minute).Equal(e.Timestamp.Truncate(time.Minute)) && all != nil && len(all)+len(files) <= maxFiles &&
+			sizeOf(e) <= maxAdded {
 			old.Metadata["files"] = append(all, files...)
 			return
 		}
@@ -111,7 +113,11 @@ func (a *activity) add(e panel.Activity, read *client.Cursor) error {
 	defer a.mu.Unlock()
 	l := activityLine{&e, read}
 	a.take(l)
-	if a.lines++; a.lines > maxLines {
+	line, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if a.size += len(line) + 1; a.size > maxKept {
 		a.trim()
 		return a.rewrite()
 	}
@@ -119,44 +125,44 @@ func (a *activity) add(e panel.Activity, read *client.Cursor) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(l)
-	if err == nil {
-		_, err = f.Write(append(line, '\n'))
-	}
+	_, err = f.Write(append(line, '\n'))
 	return errors.Join(err, f.Close())
 }
 
 // trim removes the older half of the entries of the server that has most: no customer removes those of others. Entries on their
 // way to the panel stay.
 func (a *activity) trim() {
-	waiting, lines, most := a.list[a.sent:], map[string]int{}, ""
+	waiting, sizes, most := a.list[a.sent:], map[string]int{}, ""
 	for _, e := range waiting {
-		if lines[e.Server] += linesOf(e); lines[e.Server] > lines[most] {
+		if sizes[e.Server] += sizeOf(e); sizes[e.Server] > sizes[most] {
 			most = e.Server
 		}
 	}
-	left := (lines[most] + 1) / 2
+	left := (sizes[most] + 1) / 2
 	kept := slices.DeleteFunc(slices.Clone(waiting), func(e panel.Activity) bool {
 		removes := e.Server == most && left > 0
 		if removes {
-			left -= linesOf(e)
+			left -= sizeOf(e)
 		}
 		return removes
 	})
 	a.list = append(a.list[:a.sent:a.sent], kept...)
 }
 
-// linesOf returns how many lines of the file an entry has, at most.
-func linesOf(e panel.Activity) int {
-	files, _ := e.Metadata["files"].([]any)
-	return max(1, len(files))
+// sizeOf returns how many bytes of the file an entry has.
+func sizeOf(e panel.Activity) int {
+	text, _ := json.Marshal(e) // of this package: it cannot fail
+	return len(text) + 1
 }
 
-// first returns the oldest entries, at most count.
+// first returns the oldest entries for one request, at most count.
 func (a *activity) first(count int) []panel.Activity {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sent = min(count, len(a.list))
+	a.sent = 0
+	for size := 0; a.sent < min(count, len(a.list)) && (size == 0 || size+sizeOf(a.list[a.sent]) <= maxSent); a.sent++ {
+		size += sizeOf(a.list[a.sent])
+	}
 	return append([]panel.Activity{}, a.list[:a.sent]...)
 }
 
@@ -173,14 +179,13 @@ func (a *activity) rewrite() error {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
 	err := to.Encode(activityLine{Read: &a.read})
-	a.lines = 0
 	for _, e := range a.list {
-		a.lines += linesOf(e)
 		err = errors.Join(err, to.Encode(e))
 	}
 	if err != nil {
 		return err
 	}
+	a.size = b.Len()
 	return config.Replace(a.path, b.Bytes())
 }
 

@@ -11,9 +11,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Host returns what the node adds to the servers of its panel, as far as it is known before berth has answered.
-func (n *Node) Host() egg.Host { return n.hostOf() }
-
 // Adopt creates the container of a server whose volume has its files already: nothing is installed. It may be called
 // again.
 func (n *Node) Adopt(ctx context.Context, object egg.Server, power v1.Power) error {

@@ -139,7 +139,7 @@ func (n *Node) completeBackup(ctx context.Context, s *server, id, adapter string
 		return
 	}
 	if isUnknown(err) || !report.Successful || adapter == adapterS3 {
-		_ = n.untilDone(ctx, s, func() error { return n.o.Berth.Backups().Delete(ctx, id) }) // a refusal: it is gone
+		_ = n.untilDone(ctx, s, func() error { return n.removeBackup(ctx, s, id) }) // a refusal: it is gone, or another server's
 	}
 	if ctx.Err() != nil {
 		return
@@ -354,14 +354,20 @@ func (n *Node) restoreBackup(ctx context.Context, s *server, id, value string) e
 
 // deleteBackup is DELETE /api/servers/:s/backup/:b.
 func (n *Node) deleteBackup(c *call) error {
-	b, err := n.backupOf(c.Context(), c.server, c.PathValue("backup"))
+	err := n.removeBackup(c.Context(), c.server, c.PathValue("backup"))
 	if isNoBackup(err) {
-		return c.done(204, n.deleteOld(c.server, c.PathValue("backup")))
+		err = n.deleteOld(c.server, c.PathValue("backup"))
 	}
-	if err != nil {
-		return err
+	return c.done(204, err)
+}
+
+// removeBackup deletes a backup of a server.
+func (n *Node) removeBackup(ctx context.Context, s *server, id string) error {
+	b, err := n.backupOf(ctx, s, id)
+	if err == nil {
+		err = n.o.Berth.Backups().Delete(ctx, b.BackupID)
 	}
-	return c.done(204, n.o.Berth.Backups().Delete(c.Context(), b.BackupID))
+	return err
 }
 
 // deleteAllBackups is DELETE /api/servers/:s/deleteAllBackups.
@@ -378,10 +384,7 @@ func (n *Node) deleteBackupsOf(ctx context.Context, volume string) error {
 	list, err := n.o.Berth.Backups().List(ctx, volume)
 	for _, b := range list {
 		if err == nil {
-			err = n.o.Berth.Backups().Delete(ctx, b.BackupID)
-		}
-		if errors.Is(err, v1.ErrBackupNotFound) {
-			err = nil
+			err = ignoreMissing(n.o.Berth.Backups().Delete(ctx, b.BackupID))
 		}
 	}
 	return err

@@ -71,6 +71,15 @@ func (w *world) unmarked(t *testing.T) {
 	})
 }
 
+// beta creates another server.
+func (w *world) beta(t *testing.T) {
+	t.Helper()
+	w.panel.SetServer(t, strings.NewReplacer(alpha, beta, fmt.Sprint(w.port), fmt.Sprint(berthtest.FreePort(t))).Replace(w.server("")))
+	w.panel.SetScript(beta, "berth-test/busybox:1", "sh", "true")
+	w.Want(t, 202, "POST", "/api/servers", map[string]any{"uuid": beta})
+	w.panel.Await(t, "POST /servers/"+beta+"/install", 1)
+}
+
 // TestBackups makes, downloads, restores and deletes backups as a customer of the panel does.
 func TestBackups(t *testing.T) {
 	t.Parallel()
@@ -121,10 +130,7 @@ func TestBackups(t *testing.T) {
 	require.Equal(t, 404, w.restore(t, 9, false).Status)
 	w.Want(t, 400, "POST", atAlpha+"/backup/"+backupUUID(1)+"/restore", map[string]string{"adapter": "tape"})
 
-	w.panel.SetServer(t, strings.NewReplacer(alpha, beta, fmt.Sprint(w.port), fmt.Sprint(berthtest.FreePort(t))).Replace(w.server("")))
-	w.panel.SetScript(beta, "berth-test/busybox:1", "sh", "true")
-	w.Want(t, 202, "POST", "/api/servers", map[string]any{"uuid": beta})
-	w.panel.Await(t, "POST /servers/"+beta+"/install", 1)
+	w.beta(t)
 	atBeta := "/api/servers/" + beta + "/backup/" + backupUUID(1)
 	w.Want(t, 404, "DELETE", atBeta, nil)
 	w.Want(t, 404, "POST", atBeta+"/restore", map[string]any{"adapter": "wings"})

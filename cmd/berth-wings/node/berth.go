@@ -15,8 +15,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// hostOf returns what this node adds to the servers of its panel.
-func (n *Node) hostOf() egg.Host {
+// Host returns what this node adds to the servers of its panel, as far as it is known before berth has answered.
+func (n *Node) Host() egg.Host {
 	c := n.config()
 	h := egg.Host{User: fmt.Sprintf("%d:%d", c.System.User.UID, c.System.User.GID), Timezone: c.System.Timezone,
 		Pids: c.Docker.PidLimit, CPUs: n.host.Load().CPUs, RestartMode: v1.RestartNever, AllowedMounts: c.AllowedMounts}
@@ -45,7 +45,7 @@ func (n *Node) hostOf() egg.Host {
 // it; power, if not empty, is whether it shall run.
 func (n *Node) apply(ctx context.Context, s *server, script *egg.Script, power v1.Power) error {
 	object := s.get()
-	spec, notes := object.Spec(n.hostOf(), script)
+	spec, notes := object.Spec(n.Host(), script)
 	volume, err := n.volumeOf(ctx, s)
 	if err != nil {
 		return err

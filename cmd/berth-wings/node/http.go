@@ -31,6 +31,16 @@ type call struct {
 	*http.Request
 	id     string  // of the request
 	server *server // of the path; nil: the path has none
+
+	revoked func() bool // reports whether the client has lost the access meanwhile; nil: it keeps it
+}
+
+// checkAccess returns an error if the client has lost the access meanwhile.
+func (c *call) checkAccess() error {
+	if c.revoked != nil && c.revoked() {
+		return errNoToken
+	}
+	return nil
 }
 
 // refusal is an error with the status and the sentence of a node. The panel shows the sentence to its
@@ -135,7 +145,7 @@ func (n *Node) stream(c *call, content io.Reader, size int64) error {
 	}
 	c.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	c.w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(&steadyWriter{c.w, http.NewResponseController(c.w)}, content); err != nil {
+	if _, err := io.Copy(&steadyWriter{c, http.NewResponseController(c.w)}, content); err != nil {
 		// the server closes the connection, because the answer is shorter than announced
 		n.o.Log.Info("a file was not sent as a whole", "path", c.URL.Path, "err", err)
 	}
@@ -181,7 +191,7 @@ func (n *Node) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range n.routes() {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, request *http.Request) {
-			c := &call{w, request, w.Header().Get("X-Request-Id"), nil}
+			c := &call{w: w, Request: request, id: w.Header().Get("X-Request-Id")}
 			if err := n.serve(r, c); err != nil {
 				n.answerError(c, err)
 			}

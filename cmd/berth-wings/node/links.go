@@ -79,8 +79,8 @@ func (n *Node) uploadFile(c *call) error {
 // uploadPart writes one file of an upload.
 func (t tenant) uploadPart(c *call, name string, part *multipart.Part) error {
 	limit := t.n.config().API.UploadLimit
-	err := t.upload(c, name, &bounded{from: part, left: limit << 20}, 0)
-	if errors.Is(err, errTooLarge) {
+	err := t.upload(c, name, http.MaxBytesReader(nil, part, limit<<20), 0)
+	if errors.As(err, new(*http.MaxBytesError)) {
 		return refuse(400, "File %s is larger than the maximum file upload size of %d MB.", part.FileName(), limit)
 	}
 	return err
@@ -97,20 +97,6 @@ func (t tenant) upload(c *call, name string, content io.Reader, size int64) erro
 
 var errTooLarge = errors.New("the file is too large")
 
-// bounded reads at most left bytes: one more is an error.
-type bounded struct {
-	from io.Reader
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
-}
-
 // silence is how long a browser may send or take nothing of a file.
 const silence = time.Minute
 
@@ -118,12 +104,13 @@ const silence = time.Minute
 // of two files.
 type uploadBody struct {
 	io.ReadCloser
+	c    *call
 	conn *http.ResponseController
 	left int64
 }
 
 func newUploadBody(c *call) *uploadBody {
-	return &uploadBody{c.Body, http.NewResponseController(c.w), math.MaxInt64}
+	return &uploadBody{c.Body, c, http.NewResponseController(c.w), math.MaxInt64}
 }
 
 func (u *uploadBody) limit(bytes int64) { u.left = bytes }
@@ -137,12 +124,15 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 	}
 	n, err := u.ReadCloser.Read(p[:min(int64(len(p)), u.left)])
 	u.left -= int64(n)
+	if denied := u.c.checkAccess(); denied != nil { // the bytes that were just read are not written
+		return 0, denied
+	}
 	return n, err
 }
 
 // steadyWriter writes to a browser that must take something within a time.
 type steadyWriter struct {
-	io.Writer
+	c    *call
 	conn *http.ResponseController
 }
 
@@ -150,5 +140,8 @@ func (s *steadyWriter) Write(p []byte) (int, error) {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(silence)); err != nil {
 		return 0, err
 	}
-	return s.Writer.Write(p)
+	if err := s.c.checkAccess(); err != nil {
+		return 0, err
+	}
+	return s.c.w.Write(p)
 }

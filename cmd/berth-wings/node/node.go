@@ -45,6 +45,7 @@ type Node struct {
 	browsers  *limit.Slots  // the requests of browsers, and sockets by the server of their token
 	anonymous *limit.Slots  // sockets that have not shown a token
 	queued    atomic.Int64  // bytes that sockets have not taken
+	orders    *limit.Slots  // power actions of pages, by server and action
 	uploads   *limit.Slots  // of backups to S3
 	sftp      sftpServer
 
@@ -64,7 +65,7 @@ func New(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{o: o, servers: map[string]*server{}, tokens: newTokens(o.Began), activity: kept, crashes: make(chan struct{}, 1), browsers: limit.NewSlots(browsers), anonymous: limit.NewSlots(anonymous),
-		uploads: limit.NewSlots(uploads), sftp: newSFTP()}
+		orders: limit.NewSlots(orders), uploads: limit.NewSlots(uploads), sftp: newSFTP()}
 	n.file.Store(o.File)
 	n.host.Store(new(v1.Node))
 	n.ctx, n.end = context.WithCancel(context.Background())
@@ -76,6 +77,9 @@ func New(o Options) (*Node, error) {
 func browsers() limit.Bounds {
 	return limit.Bounds{All: 2048, Tenant: 256, Object: 2 * maxSockets, Anonymous: true}
 }
+
+// orders are the bounds of power actions of pages: each is recorded, and requests of the panel for the server wait for that.
+func orders() limit.Bounds { return limit.Bounds{All: 1024, Tenant: 4, Anonymous: true} }
 
 func anonymous() limit.Bounds { return limit.Bounds{All: 512, Tenant: 64, Anonymous: true} }
 

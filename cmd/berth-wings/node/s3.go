@@ -336,7 +336,7 @@ func (n *Node) exchange(ctx context.Context, volume, id string) (is bool, err er
 	return true, files.Delete(ctx, volume, alone+id)
 }
 
-// ignoreMissing returns err, or nil if it is that of a path that does not exist.
+// ignoreMissing returns err, or nil if it is that of something that does not exist.
 func ignoreMissing(err error) error {
 	if client.StatusOf(err) == http.StatusNotFound {
 		return nil

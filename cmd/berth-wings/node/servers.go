@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -393,13 +392,12 @@ func (n *Node) removeUntilGone(ctx context.Context, uuid string) {
 // remove takes one step to remove the container of a server, its ports, its backups and its volume. It
 // reports whether all is gone.
 func (n *Node) remove(ctx context.Context, uuid string) (gone bool, err error) {
-	missing := func(err error) bool { return client.StatusOf(err) == http.StatusNotFound }
 	spec, err := n.o.Berth.Containers().Spec(ctx, uuid)
 	if err == nil {
 		_, err = n.o.Berth.Containers().Delete(ctx, uuid, client.DeleteOptions{})
 		return false, errors.Join(err, n.removePorts(ctx, spec.Ports, nil))
 	}
-	if !missing(err) {
+	if err := ignoreMissing(err); err != nil {
 		return false, err
 	}
 	volumes, err := n.o.Berth.Volumes().List(ctx, egg.ServerLabel+"="+uuid)
@@ -410,7 +408,7 @@ func (n *Node) remove(ctx context.Context, uuid string) (gone bool, err error) {
 		if err := n.deleteBackupsOf(ctx, v.VolumeID); err != nil {
 			return false, err
 		}
-		if err := n.o.Berth.Volumes().Delete(ctx, v.VolumeID); err != nil && !missing(err) {
+		if err := ignoreMissing(n.o.Berth.Volumes().Delete(ctx, v.VolumeID)); err != nil {
 			return false, err
 		}
 	}

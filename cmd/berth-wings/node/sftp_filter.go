@@ -64,6 +64,7 @@ const (
 const (
 	maxPacket  = 256 << 10 // bytes, as of berth's SFTP
 	maxPending = 4096      // requests that berth has not answered
+	maxNaming  = maxPacket // bytes of the names in them: a client that reads no answers may send many
 
 	statID = 1<<32 - 1 // of the requests of the filter's own
 )
@@ -81,6 +82,7 @@ type filter struct {
 
 	mu      sync.Mutex
 	pending map[uint32]*fileChange // by the id of the request; nil: it changes nothing that is recorded
+	naming  int                    // bytes of the names in pending
 	asked   []*fileChange          // those whose file berth was asked for, in order: berth answers in it
 }
 
@@ -89,6 +91,7 @@ type fileChange struct {
 	event string
 	file  any
 	fresh bool // the client may not change a file that is there
+	size  int  // bytes of its names
 }
 
 // run passes packets on until one side ends.
@@ -221,13 +224,13 @@ func changeOf(event string, rest []byte) (*fileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &fileChange{event: event, file: fileName(name)}
+	c := &fileChange{event: event, file: fileName(name), size: len(name)}
 	if event == "rename" {
 		to, _, err := textOf(rest)
 		if err != nil {
 			return nil, err
 		}
-		c.file = map[string]string{"from": fileName(name), "to": fileName(to)}
+		c.file, c.size = map[string]string{"from": fileName(name), "to": fileName(to)}, len(name)+len(to)
 	}
 	return c, nil
 }
@@ -241,6 +244,11 @@ func (f *filter) await(id uint32, c *fileChange) error {
 	defer f.mu.Unlock()
 	if _, is := f.pending[id]; is || len(f.pending) >= maxPending {
 		return fmt.Errorf("request %d is in flight, or %d others are", id, maxPending)
+	}
+	if c != nil {
+		if f.naming += c.size; f.naming > maxNaming {
+			return errors.New("the names of the requests in flight are too long")
+		}
 	}
 	f.pending[id] = c
 	return nil
@@ -263,7 +271,7 @@ func (f *filter) open(rest []byte) (change *fileChange, code uint32, err error) 
 		return nil, statusOK, nil
 	}
 	creates, updates := f.may(mayCreate) && flags&openCreate != 0, f.may(mayUpdate)
-	c := &fileChange{event: "write", file: fileName(name)}
+	c := &fileChange{event: "write", file: fileName(name), size: len(name)}
 	switch {
 	case creates && !updates:
 		flags |= openExclusive
@@ -346,6 +354,9 @@ func (f *filter) answered(id uint32, found, done bool) (own, denied bool) {
 	}
 	c := f.pending[id]
 	delete(f.pending, id)
+	if c != nil {
+		f.naming -= c.size
+	}
 	if c != nil && done {
 		f.record(c.event, c.file)
 	}

@@ -442,6 +442,12 @@ func (s *socket) setState(a client.Action) {
 	s.n.background(func(ctx context.Context) {
 		soon, cancel := context.WithTimeout(ctx, writeTime) // berth may be away, and pages may ask again and again
 		defer cancel()
+		leave, err := s.n.orders.Enter(soon, limit.Claim{Tenant: s.s.uuid + " " + string(a)})
+		if err != nil {
+			s.daemonError(errBusy)
+			return
+		}
+		defer leave()
 		o, err := s.n.newOrder(soon, s.s, a)
 		if err == nil {
 			err = s.n.act(ctx, s.s, o, turnTime)

@@ -101,15 +101,15 @@ func (t *tokens) check(c *claims, now time.Time) error {
 		return errExpired
 	case c.IssuedAt == nil || c.Server == "" || c.User == "" || !c.IssuedAt.After(t.began.Truncate(time.Second)):
 		return errTokenOld
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, key := range []string{c.ID, userKey(c.User, c.Server)} {
-		if at, is := t.denied[key]; is && key != "" && !c.IssuedAt.After(at) {
-			return errTokenOld
-		}
+	case t.revoked(c):
+		return errTokenOld
 	}
 	return nil
+}
+
+// revoked reports whether a token was denied in the second in which it was issued or later.
+func (t *tokens) revoked(c *claims) bool {
+	return t.deniedSince(userKey(c.User, c.Server), c.IssuedAt.Time) || c.ID != "" && t.deniedSince(c.ID, c.IssuedAt.Time)
 }
 
 func userKey(user, server string) string { return user + "@" + server }
@@ -168,7 +168,7 @@ func (t *tokens) forget(now time.Time) {
 var errNoToken = refuse(404, "The requested resource was not found on this server.")
 
 // link returns the server and the claims of a one-time token in the address. It is used up also if the
-// request fails afterwards.
+// request fails afterwards. The request ends when the user loses the access.
 func (n *Node) link(c *call, want scope) (s *server, token *claims, err error) {
 	token, err = n.parse(c.URL.Query().Get("token"))
 	if err != nil {
@@ -180,5 +180,6 @@ func (n *Node) link(c *call, want scope) (s *server, token *claims, err error) {
 		s.suspended() || s.moves() {
 		return nil, nil, errNoToken
 	}
+	c.revoked = func() bool { return n.tokens.revoked(token) || s.suspended() || n.find(s.uuid) != s }
 	return s, token, nil
 }

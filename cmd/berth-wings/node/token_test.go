@@ -1,7 +1,9 @@
 package node
 
 import (
+	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,12 +92,13 @@ func TestActivityStays(t *testing.T) {
 	require.Len(t, list, 2)
 	require.Equal(t, "two\nlines", list[0].Metadata["command"])
 	require.Len(t, again.first(1), 1)
-	for range maxLines {
-		again.list = append(again.list, entry("many"))
+	many := entry(strings.Repeat("x", maxCommand))
+	for range maxKept / maxCommand {
+		again.list = append(again.list, many)
 	}
-	again.lines = len(again.list)
+	again.size = maxKept
 	require.NoError(t, again.add(entry("last"), nil))
-	require.LessOrEqual(t, len(again.list), maxLines)
+	require.Less(t, again.size, maxKept)
 	last, err := openActivity(path)
 	require.NoError(t, err)
 	require.Len(t, last.list, len(again.list))
@@ -112,47 +115,41 @@ func TestActivityOfOthers(t *testing.T) {
 	add("sent", "x")
 	require.Len(t, a.first(1), 1)
 	add("other", "x")
-	a.list = append(a.list, panel.Activity{Server: "hostile", Metadata: map[string]any{"files": make([]any, maxLines)}})
-	a.lines += maxLines
+	for range maxKept / maxCommand {
+		add("hostile", strings.Repeat("x", maxCommand))
+	}
 	add("hostile", "last")
 	require.NoError(t, a.drop(1))
 	var servers []string
 	for _, e := range a.list {
 		servers = append(servers, e.Server)
 	}
-	require.Equal(t, []string{"other", "hostile"}, servers)
-	require.Equal(t, 2, a.lines)
+	require.Equal(t, []string{"other", "hostile"}, slices.Compact(servers))
+	require.LessOrEqual(t, a.size, maxKept)
 }
 
-// TestLongHistory: the lines of a console that are kept are bounded by their bytes too.
-func TestLongHistory(t *testing.T) {
-	f := &feed{}
-	for range 150 {
-		f.keep(strings.Repeat("x", maxLine), 150)
+// TestLongEntries: entries with long names are read again, with those of other servers behind them, and fit into requests.
+func TestLongEntries(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "activity.jsonl")
+	a, err := openActivity(path)
+	require.NoError(t, err)
+	user := "someone"
+	add := func(count int, name string) {
+		for range count {
+			require.NoError(t, a.add(panel.Activity{User: &user, Server: "hostile", Metadata: map[string]any{"files": []any{name}}}, nil))
+		}
 	}
-	require.Len(t, f.history, maxHistory/maxLine)
-	require.Equal(t, maxHistory, f.kept)
-	f.keep("last", 3)
-	require.Len(t, f.history, 3)
-	require.Equal(t, 2*maxLine+4, f.kept)
-}
-
-// TestLongLines: a line of any length comes in pieces of a bounded size, and no byte is lost.
-func TestLongLines(t *testing.T) {
-	f := &feed{}
-	long := make([]byte, 3*maxLine+5)
-	for i := range long {
-		long[i] = 'x'
+	add(2*maxFiles, strings.Repeat("x", 700))
+	add(100, strings.Repeat("<", 4000)) // six bytes each in the file
+	require.NoError(t, a.add(panel.Activity{Server: "other"}, nil))
+	require.NoError(t, a.drop(0))
+	again, err := openActivity(path)
+	require.NoError(t, err)
+	require.Equal(t, "other", again.list[len(again.list)-1].Server)
+	for len(again.list) > 0 {
+		text, err := json.Marshal(again.first(100))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(text), maxSent+100)
+		require.NoError(t, again.drop(len(again.first(100))))
 	}
-	f.print("a\r\nb", 10)
-	require.Equal(t, []string{"a"}, f.history)
-	f.print("c\n"+string(long), 10)
-	f.print("y\n\xff\n", 10)
-	total := 0
-	for _, line := range f.history[2:] {
-		require.LessOrEqual(t, len(line), maxLine)
-		total += len(line)
-	}
-	require.Equal(t, "bc", f.history[1])
-	require.Equal(t, len(long)+1+len("\uFFFD"), total)
 }

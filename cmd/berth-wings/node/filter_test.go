@@ -1,0 +1,29 @@
+package node
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+)
+
+// duplex reads from the one and writes to the other.
+type duplex struct {
+	io.Reader
+	io.Writer
+}
+
+// TestLongNames: a client that reads no answers cannot have the filter keep many long names.
+func TestLongNames(t *testing.T) {
+	var sent bytes.Buffer
+	for id := range uint32(1000) {
+		sent.Write(request(fxRemove, id, ssh.Marshal(struct{ Name string }{strings.Repeat("x", 100_000)})))
+	}
+	f := &filter{client: duplex{&sent, io.Discard}, berth: duplex{nil, io.Discard}, pending: map[uint32]*fileChange{},
+		may: func(string) bool { return true }}
+	require.ErrorContains(t, f.requests(), "too long")
+	require.LessOrEqual(t, len(f.pending), 3)
+}
