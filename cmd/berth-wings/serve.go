@@ -35,7 +35,6 @@ const (
 	headerTime  = 10 * time.Second
 	idleTime    = 2 * time.Minute
 	maxHeader   = 64 << 10 // bytes; tokens are in addresses
-	berthRetry  = -1       // the node connects again by itself
 	berthAnswer = time.Minute
 )
 
