@@ -88,7 +88,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 			Crash: container.CrashBackOff{BackOff: controller.BackOff{Initial: 10 * time.Second, Max: 5 * time.Minute}, ResetAfter: 10 * time.Minute}},
 		Auth: func(string, string) runtime.Auth { return runtime.Auth{} },
 		Volumes: container.HostVolumes{
-			Path:      func(id string) string { return "/volumes/" + id },
+			Mount:     func(id string) runtime.Mount { return runtime.Mount{Source: "/volumes/" + id} },
 			Own:       func(context.Context, string, container.Accounts) (string, error) { return "", nil },
 			Configure: func(context.Context, string, []v1.ConfigFile, map[string]string) []error { return nil },
 		},
