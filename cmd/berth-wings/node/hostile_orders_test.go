@@ -47,6 +47,8 @@ func TestFloodOfOrders(t *testing.T) {
 	next := w.between(t)
 	g := &gate{"PATCH /volumes/", make(chan struct{}), make(chan struct{})} // of the first order: all others wait for it
 	next.Store(g)
+	open := sync.OnceFunc(func() { close(g.open) })
+	defer open()
 	var pages []*paneltest.Socket
 	for range 10 {
 		pages = append(pages, w.open(t, "*"))
@@ -70,7 +72,7 @@ func TestFloodOfOrders(t *testing.T) {
 	}
 	<-g.held
 	berthtest.Until(t, 3*time.Minute, "the others are refused", func() bool { return busy.Load() == 6 })
-	close(g.open)
+	open()
 	w.unmarked(t)
 	for _, s := range pages {
 		s.Send("set state", "dance")
