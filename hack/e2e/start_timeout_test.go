@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +18,9 @@ import (
 func TestStartTimeoutOverKills(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{Env: []string{"BERTH_RECONCILE_START_WARNING=500ms"}})
-	spec := berthtest.Spec{"startup_command": reluctant, "start_pattern": "never printed", "start_timeout": "3s", "power": "running"}
+	const waits = `echo >> runs; trap 'while [ ! -e leave ]; do usleep 20000; done; echo >> stops; exit 0' TERM; echo up; while :; do usleep 20000; done`
+	spec := berthtest.Spec{"startup_command": waits, "start_pattern": "never printed", "start_timeout": "3s", "power": "running",
+		"stop": berthtest.Spec{"timeout": "3m"}}
 	b.Create(t, "waits", spec.With(berthtest.Spec{"restart_policy": map[string]string{"mode": "never"}}))
 	b.Create(t, "retries", spec)
 	unmatched := func(c berthtest.Container) v1.Condition {
@@ -36,11 +40,12 @@ func TestStartTimeoutOverKills(t *testing.T) {
 	b.Ready(t)
 
 	why := "did not become running within 3s: no line matched start_pattern `never printed`"
-	for id, retried := range map[string]bool{"waits": false, "retries": true} {
+	for _, id := range []string{"waits", "retries"} {
+		require.NoError(t, os.WriteFile(filepath.Join(b.Container(t, id).Mount.Source, "leave"), nil, 0o644))
 		c := b.State(t, id, "exit")
 		require.EqualValues(t, why, c.Message)
 		require.Equal(t, 0, *c.ExitCode)
-		require.Equal(t, retried, c.NextRetryAt != nil)
+		require.Equal(t, id == "retries", c.NextRetryAt != nil)
 		require.Equal(t, v1.False, unmatched(c).Status)
 		require.Equal(t, []int{1, 1}, []int{c.Count("runs"), c.Count("stops")}, id)
 		require.Equal(t, []string{

@@ -18,14 +18,14 @@ import (
 	"berth/hack/test/s3test"
 )
 
-// quick are limits with which a fault costs little time.
+// quick are limits with which a fault costs little time, also on a busy machine.
 func quick() limits {
-	return limits{stall: 500 * time.Millisecond, attempts: 6, partSize: testPart, settle: 200 * time.Millisecond}
+	return limits{stall: 2 * time.Second, attempts: 6, partSize: testPart, settle: 200 * time.Millisecond}
 }
 
 // hopeless are limits with which a fault that does not end is given up soon.
 func hopeless() limits {
-	return limits{stall: 300 * time.Millisecond, attempts: 2, partSize: testPart, settle: 200 * time.Millisecond}
+	return limits{stall: 2 * time.Second, attempts: 2, partSize: testPart, settle: 200 * time.Millisecond}
 }
 
 // testPart is the size of the smallest part that S3 permits.
