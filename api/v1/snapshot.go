@@ -79,6 +79,7 @@ type Sent struct {
 	Bytes   int64   // as they were sent
 	Entries int64   // that differed
 	Arrived int64   // grows with the files, and their bytes, of this round that the other tree had already
+	Left    int64   // bytes of files that were left: see SendOptions.Until
 	Partial bool    // the time was over before the end
 	Tree    TreeSum // as it was read; not known of a partial one
 }
@@ -86,6 +87,7 @@ type Sent struct {
 // SendOptions select what is sent of a volume.
 type SendOptions struct {
 	Since    time.Time           // files that have changed since are sent, whatever they look like
+	Until    time.Time           // what has changed since and differs is left to the next call, folders excepted; zero: nothing is
 	Round    time.Time           // the beginning of a round, in whose calls each file is sent once; zero: no round
 	Most     time.Duration       // from the first entry to the last one, or part of a file, that is begun; 0: no limit
 	Progress func(bytes int64)   // called with the bytes of files that were sent so far; may be nil

@@ -125,6 +125,7 @@ type report struct {
 	read    int64             // bytes of files
 	sent    int64             // bytes that were sent
 	arrived int64             // see v1.Sent
+	left    int64             // see v1.Sent
 	digest  string            // of the tree that the destination has
 	cancels uint64            // of the spec, that the destination was asked for
 	state   v1.ArrivalState   // that the destination has answered
@@ -368,7 +369,8 @@ const (
 // collectRound records a complete round. The next one begins, or the container is stopped.
 func (r *reconciler) collectRound(t v1.Transfer, j report) error {
 	small := j.sent < smallRound && t.Status.Failures == 0 // a failed attempt has sent some of it
-	last := small || time.Since(t.Status.Began) < shortRound || t.Status.Progress.Round >= mostRounds
+	short := time.Since(t.Status.Began) < shortRound
+	last := (small || short) && j.left < smallRound || t.Status.Progress.Round >= mostRounds
 	var movable []string
 	reserve := func(tx *store.Tx) error {
 		movable = nil

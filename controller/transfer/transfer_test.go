@@ -208,6 +208,18 @@ func TestBusyTenant(t *testing.T) {
 		w.await(v1.TransferCompleted)
 		require.Equal(t, w.content, w.there.content)
 	})
+	live(t, func(w *world) { // what is written before a round reaches it is left to the next one: a round that leaves much is no small one
+		w.left = 1 << 30
+		w.move(nil)
+		w.await(v1.TransferStopping)
+		require.Equal(t, mostRounds, w.rounds)
+		for _, opt := range w.sent {
+			require.Equal(t, opt.Round, opt.Until)
+		}
+		w.exited()
+		w.await(v1.TransferCompleted)
+		require.True(t, w.sent[mostRounds].Until.IsZero())
+	})
 }
 
 // TestRounds: all attempts of a round have its time, also after a kill, so that they send what is missing. The next round sends

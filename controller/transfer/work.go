@@ -90,18 +90,23 @@ func (r *reconciler) copy(t v1.Transfer) work {
 // round sends what differs, in as many requests as it takes. out is what was sent before.
 func (r *reconciler) round(ctx context.Context, t v1.Transfer, to Destination, out report, notify func(report)) error {
 	before := out.arrived
+	opt := v1.SendOptions{Since: t.Status.Since, Round: t.Status.Began, Most: connection}
+	if v1.TransferStateOf(t) == v1.TransferCopying { // the next round sends what a tenant writes meanwhile, so that this one ends
+		opt.Until = t.Status.Began
+	}
 	if err := r.Volumes.Flush(ctx, t.Spec.VolumeID); err != nil {
 		return sourceError{err}
 	}
 	for {
-		progress := func(read int64) {
+		opt.Progress = func(read int64) {
 			now := out
 			now.read += read
 			notify(now)
 		}
-		sent, err := r.send(ctx, t, to, v1.SendOptions{Since: t.Status.Since, Round: t.Status.Began, Most: connection, Progress: progress})
+		sent, err := r.send(ctx, t, to, opt)
 		out.sent += sent.Bytes
 		out.arrived = before + sent.Arrived
+		out.left = sent.Left
 		notify(out)
 		if err != nil || !sent.Partial {
 			return err

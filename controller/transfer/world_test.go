@@ -47,6 +47,7 @@ type world struct {
 	rounds  int      // sendings to which the volume was compared
 	size    int64    // bytes that each sending counts
 	arrived int64    // that each sending finds
+	left    int64    // bytes that each sending leaves while the container runs
 	sent    []v1.SendOptions
 	takes   time.Duration // of each sending
 	writes  bool          // the tenant writes during each sending while the container is not stopped
@@ -448,6 +449,9 @@ func (w *world) Send(ctx context.Context, _ string, listing io.Reader, to io.Wri
 	w.rounds++
 	w.sent = append(w.sent, opt)
 	sent.Tree.Digest, sent.Arrived = w.content, w.arrived
+	if !opt.Until.IsZero() {
+		sent.Left = w.left
+	}
 	if string(there) == w.content {
 		return sent, nil
 	}

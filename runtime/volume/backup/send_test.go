@@ -17,6 +17,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/backup"
+	"berth/runtime/volume/fsys"
 )
 
 const moveNames = 64 << 20
@@ -114,6 +115,60 @@ func TestSendInRequests(t *testing.T) {
 	opt.Since, opt.Round, opt.Most = round, round.Add(time.Hour), 0
 	move(t, from, to, opt)
 	sameTree(t, describe(t, from), describe(t, to))
+}
+
+// TestSendUntil: what has changed since a time is left to the next call, with its hard links.
+func TestSendUntil(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for _, name := range []string{"a", "hot"} {
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte("a file"), 0o600))
+	}
+	require.NoError(t, os.Link(filepath.Join(from, "hot"), filepath.Join(from, "link")))
+	require.NoError(t, os.Symlink("a", filepath.Join(from, "soft")))
+	opt := backup.SendOptions{SendOptions: v1.SendOptions{Since: time.Unix(0, 0), Until: ctime(t, filepath.Join(from, "soft"))}}
+	require.Eventually(t, func() bool { // the clock of the kernel has a grain
+		soft := filepath.Join(from, "soft")
+		require.NoError(t, errors.Join(os.Remove(soft), os.Symlink("a", soft)))
+		return ctime(t, soft).After(opt.Until)
+	}, time.Minute, time.Millisecond)
+	opt.Until = ctime(t, filepath.Join(from, "soft"))
+	require.NoError(t, os.WriteFile(filepath.Join(from, "hot"), []byte("hotter"), 0o600))
+	sent, _ := move(t, from, to, opt)
+	require.False(t, sent.Partial)
+	require.FileExists(t, filepath.Join(to, "a"))
+	for _, name := range []string{"hot", "link", "soft"} {
+		require.NoFileExists(t, filepath.Join(to, name))
+	}
+	require.Positive(t, sent.Left)
+	opt.Until = time.Time{}
+	sent, _ = move(t, from, to, opt)
+	require.Zero(t, sent.Left)
+	sameTree(t, describe(t, from), describe(t, to))
+}
+
+// ctime returns when the kernel has recorded the last change of an entry.
+func ctime(t *testing.T, name string) time.Time {
+	info, err := os.Lstat(name)
+	require.NoError(t, err)
+	return time.Unix(fsys.Stat(info).Ctim.Unix())
+}
+
+// TestSendBound: entries that do not differ count too, so that nobody keeps a walk going by moving them ahead of it.
+func TestSendBound(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), nil, 0o600))
+	}
+	opt := backup.SendOptions{SendOptions: v1.SendOptions{Since: far}, Bounds: backup.Bounds{Apparent: 4 * 4096}, NameBytes: moveNames}
+	move(t, from, to, opt)
+	move(t, from, to, opt)
+	opt.Bounds.Apparent--
+	listing, _ := list(t, to)
+	root, err := os.OpenRoot(from)
+	require.NoError(t, err)
+	defer root.Close()
+	_, err = backup.Send(t.Context(), root, bytes.NewReader(listing), io.Discard, opt)
+	require.ErrorContains(t, err, "The volume has too many files")
 }
 
 // part is the size of a part of a file.

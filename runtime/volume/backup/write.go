@@ -214,7 +214,7 @@ func (x *writer) step() error {
 func (x *writer) appear(n int64) error {
 	most := x.opt.Bounds.Apparent
 	if most > 0 && n > most-x.apparent {
-		return v1.Errorf(v1.SizeLimit, "The volume has too many files for a backup, or files with too large holes, "+
+		return v1.Errorf(v1.SizeLimit, "The volume has too many files, or files with too large holes, "+
 			"or grew while it was read: more than %d bytes with holes", most)
 	}
 	x.apparent += n
