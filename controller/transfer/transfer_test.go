@@ -208,7 +208,7 @@ func TestBusyTenant(t *testing.T) {
 		w.await(v1.TransferCompleted)
 		require.Equal(t, w.content, w.there.content)
 	})
-	live(t, func(w *world) { // what is written before a round reaches it is left to the next one: a round that leaves much is no small one
+	live(t, func(w *world) { // a round that leaves much to the next one is no small one
 		w.left = 1 << 30
 		w.move(nil)
 		w.await(v1.TransferStopping)
