@@ -15,7 +15,18 @@ import (
 // page is the socket of a browser in a transcript.
 type page struct {
 	*paneltest.Socket
-	early []paneltest.Event // came before the event that was compared last
+	early   []paneltest.Event // came before the event that was compared last
+	flooded bool              // a flood goes on, whose lines the echo of a command would cut
+}
+
+// awaitFlood waits until a flood is over.
+func (g *page) awaitFlood(t *testing.T, at string) {
+	t.Helper()
+	for g.flooded {
+		e := g.Next()
+		require.True(t, unordered(e.Event, e.Argument()), "%s: %v", at, e)
+		g.flooded = e.Argument() != "flood over"
+	}
 }
 
 // next returns the next event that is compared, in the place of one with a name. A server may be offline before its last
@@ -99,7 +110,9 @@ func (p *player) event(t *testing.T, at string, r record) {
 				args[i] = p.sign(t, at, m[1])
 			}
 		}
+		g.awaitFlood(t, at)
 		g.Send(r.Event, args...)
+		g.flooded = r.Event == "send command" && args[0] == "flood"
 		return
 	}
 	want := paneltest.Event{Event: r.Event}
