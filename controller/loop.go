@@ -103,7 +103,7 @@ func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
 			failures = 0
 		}
 		wait := b.NextBackOff()
-		if failures++; powerOfTwo(failures) {
+		if failures++; PowerOfTwo(failures) {
 			l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "failures", failures, "retry_in", wait)
 		}
 		Sleep(ctx, wait)
@@ -171,7 +171,7 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 // failed reports a failure. Of consecutive failures it logs the 1st, 2nd, 4th, 8th
 // and so on.
 func (l *Loop) failed(key string, err error, retryAt time.Time) {
-	if n := l.limiter.NumRequeues(key); powerOfTwo(n) {
+	if n := l.limiter.NumRequeues(key); PowerOfTwo(n) {
 		l.Log.Warn("reconcile failed", "controller", l.Name, "key", key, "err", err, "failures", n, "retry_at", retryAt)
 	}
 	if l.Failed != nil {
@@ -179,5 +179,5 @@ func (l *Loop) failed(key string, err error, retryAt time.Time) {
 	}
 }
 
-// powerOfTwo reports whether n is 0, 1, 2, 4, 8 and so on.
-func powerOfTwo(n int) bool { return n&(n-1) == 0 }
+// PowerOfTwo reports whether n is 0, 1, 2, 4, 8 and so on: of consecutive failures these are logged.
+func PowerOfTwo(n int) bool { return n&(n-1) == 0 }

@@ -122,7 +122,7 @@ func (r *backups) recordStep(b v1.Backup, a Action, o Observed) error {
 	case RecordDeleting:
 		err := record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.State = v1.JobDeleting; return nil })
 		r.Jobs.archives.Cancel(backupJob + b.Meta.ID)
-		r.Jobs.archives.Forget(backupJob + b.Meta.ID) // its place, if it waits
+		r.Jobs.archives.Forget(backupJob + b.Meta.ID) // if it waits
 		return err
 	case RecordCompleted:
 		end = completed(b, o.Job)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/store"
 )
 
@@ -136,12 +137,8 @@ func (r *backups) quiet(ctx context.Context, q *v1.Quiesce) error {
 // send sends a command. It tries again while the console is not ready.
 func (r *backups) send(ctx context.Context, container, command string) (err error) {
 	for range sendRetries {
-		if err = r.sendOnce(ctx, container, command); err == nil || ctx.Err() != nil {
+		if err = r.sendOnce(ctx, container, command); err == nil || !controller.Sleep(ctx, sendDelay) {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(sendDelay):
 		}
 	}
 	return err

@@ -55,7 +55,7 @@ func (r *restores) take(o v1.Restore, job Job, a Action) (controller.Result, err
 		if job.State == jobs.Running {
 			return controller.Result{Waiting: true}, nil // Jobs names it when it has ended
 		}
-		r.Jobs.archives.Forget(restoreJob + o.Meta.ID) // its place, so that the others go on
+		r.Jobs.archives.Forget(restoreJob + o.Meta.ID) // so that the others go on
 		return controller.Result{Waiting: true, RequeueAfter: busyWait}, nil
 	}
 	return controller.Result{}, nil

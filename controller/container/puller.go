@@ -236,7 +236,7 @@ func (p *Puller) end(own *imagePulls, image string, err error) {
 	}
 	own.retryAt = time.Now().Add(pullBackOff().After(own.failures))
 	own.failures++
-	if own.failures&(own.failures-1) == 0 || last == nil || last.Error() != err.Error() {
+	if controller.PowerOfTwo(own.failures) || last == nil || last.Error() != err.Error() {
 		p.log.Warn("pulling an image failed", "image", image, "failures", own.failures, "err", err)
 	}
 }

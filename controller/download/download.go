@@ -18,7 +18,7 @@ const (
 	maxRunning   = 8           // at once
 	maxPerVolume = 2           // of one volume at once
 	maxAttempts  = 3           // after restarts of berth
-	observe      = time.Second // between two records of the progress, and two looks at a volume that is restored
+	period       = time.Second // between two records of the progress, and two observations of a volume that is restored
 	kept         = 100         // downloads of a volume that have ended and stay listed
 )
 
@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result,
 	case p.Spec.Cancel:
 		return controller.Result{}, r.end(p, v1.PullCancelled, "", nil)
 	case job.State == jobs.Running:
-		return controller.Result{RequeueAfter: observe}, r.record(p, v1.PullRunning, p.Status.Attempts, job.Value)
+		return controller.Result{RequeueAfter: period}, r.record(p, v1.PullRunning, p.Status.Attempts, job.Value)
 	case volume == restoring:
 		return r.awaitRestore(p)
 	}
@@ -128,18 +128,18 @@ func (r *Reconciler) start(p v1.Pull) (controller.Result, error) {
 	if p.Status.State == v1.PullRunning {
 		r.Log.Info("a download begins again after a restart", "pull", p.Meta.ID, "volume", p.Spec.VolumeID, "attempt", p.Status.Attempts+1)
 	}
-	return controller.Result{RequeueAfter: observe}, nil
+	return controller.Result{RequeueAfter: period}, nil
 }
 
-// awaitRestore lets a download wait for the end of a restore of its volume. It holds no
-// place meanwhile.
+// awaitRestore lets a download wait for the end of a restore of its volume. It is not
+// queued for a permit meanwhile.
 func (r *Reconciler) awaitRestore(p v1.Pull) (controller.Result, error) {
 	r.Jobs.Forget(p.Meta.ID)
 	var err error
 	if p.Status.State == v1.PullRunning {
 		err = r.record(p, v1.PullPending, p.Status.Attempts, unknown)
 	}
-	return controller.Result{Waiting: true, RequeueAfter: observe}, err
+	return controller.Result{Waiting: true, RequeueAfter: period}, err
 }
 
 // retry lets a download that a restore of its volume has interrupted wait for the end of
@@ -149,7 +149,7 @@ func (r *Reconciler) retry(p v1.Pull) (controller.Result, error) {
 		return controller.Result{}, err
 	}
 	r.Jobs.Forget(p.Meta.ID)
-	return controller.Result{Waiting: true, RequeueAfter: observe}, nil
+	return controller.Result{Waiting: true, RequeueAfter: period}, nil
 }
 
 // finish records the result of a job that has ended.

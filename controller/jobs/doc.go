@@ -13,7 +13,7 @@
 //		r.Jobs.Forget(id)
 //	}
 //
-// Who gets no permit has a place, and keeps it by asking again. The order is that of the
+// A request without a permit is queued, and stays queued by asking again. The order is that of the
 // first request, and one key has one turn: when a job of a key begins, the other requests of
 // this key go to the end. So many requests of one volume delay another volume by one job.
 //

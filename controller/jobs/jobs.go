@@ -17,9 +17,9 @@ const (
 	AskAgain = 3 * time.Second
 	// maxLent is how many jobs may have lent their permits at once.
 	maxLent = 64
-	// placeKept is how long a request that does not ask again keeps its place: its object
+	// queuedFor is how long a request that does not ask again stays in the queue: its object
 	// is gone, or has to wait for something else. It must not stop those behind it.
-	placeKept = 10 * time.Second
+	queuedFor = 10 * time.Second
 )
 
 // Options limit the jobs that run at once.
@@ -67,11 +67,11 @@ type Jobs[T any] struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	daemon  func() context.Context // of Run; nil: it does not run
+	daemon  context.Context        // of Run, with which its jobs end; nil: it does not run
 	jobs    map[string]*job[T]     // by id, until they are forgotten
 	lent    int                    // permits of jobs that wait for something, see Lend
 	back    []chan struct{}        // of jobs that want their permit back; closed when they have it
-	waiting []place                // in the order in which their jobs begin; each is that of a stored object, which bounds them
+	waiting []queued               // in the order in which their jobs begin; each is of a stored object, which bounds them
 	served  map[string]bool        // keys whose urgent job began since another one did
 	sources map[*func(id string)]bool
 }
@@ -82,8 +82,8 @@ type job[T any] struct {
 	cancel context.CancelFunc
 }
 
-// place is that of a request which waits for a permit.
-type place struct {
+// queued is a request that waits for a permit.
+type queued struct {
 	id, key string
 	urgent  bool
 	asked   time.Time // last
@@ -98,7 +98,7 @@ func New[T any](o Options) *Jobs[T] {
 // Run lets jobs begin until ctx ends. Then it cancels those that run, and waits for them.
 func (j *Jobs[T]) Run(ctx context.Context) error {
 	j.mu.Lock()
-	j.daemon = func() context.Context { return ctx }
+	j.daemon = ctx
 	j.mu.Unlock()
 	j.wake()
 	<-ctx.Done()
@@ -136,15 +136,15 @@ func (j *Jobs[T]) Start(r Request[T]) (started bool, err error) {
 	return true, nil
 }
 
-// reserve gives a request its permit, or a place, and returns nil.
+// reserve gives a request its permit, or queues it and returns nil.
 func (j *Jobs[T]) reserve(r Request[T]) (daemon, ctx context.Context, own *job[T]) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.jobs[r.ID] != nil {
 		return nil, nil, nil
 	}
-	p := place{r.ID, r.Key, r.Urgent, time.Now()}
-	if i := slices.IndexFunc(j.waiting, func(p place) bool { return p.id == r.ID }); i >= 0 {
+	p := queued{r.ID, r.Key, r.Urgent, time.Now()}
+	if i := slices.IndexFunc(j.waiting, func(p queued) bool { return p.id == r.ID }); i >= 0 {
 		j.waiting[i] = p
 	} else {
 		j.waiting = append(j.waiting, p)
@@ -154,17 +154,16 @@ func (j *Jobs[T]) reserve(r Request[T]) (daemon, ctx context.Context, own *job[T
 	}
 	j.endTurn(r)
 	own = &job[T]{Job: Job[T]{State: Running}, key: r.Key}
-	daemon = j.daemon()
-	ctx, own.cancel = context.WithCancel(daemon)
+	ctx, own.cancel = context.WithCancel(j.daemon)
 	j.running.Add(1)
 	j.jobs[r.ID] = own
-	return daemon, ctx, own
+	return j.daemon, ctx, own
 }
 
-// endTurn removes the place of a request whose job begins. The others of its key wait behind those of
+// endTurn removes a request whose job begins from the queue. The others of its key wait behind those of
 // all other keys, for the next turn of the key. j.mu is held.
 func (j *Jobs[T]) endTurn(r Request[T]) {
-	var waiting, same []place
+	var waiting, same []queued
 	others := false
 	for _, p := range j.waiting {
 		switch {
@@ -185,7 +184,7 @@ func (j *Jobs[T]) endTurn(r Request[T]) {
 	}
 }
 
-// next returns the id whose job may begin next, or "". Urgent places come before the others, but
+// next returns the id whose job may begin next, or "". Urgent requests come before the others, but
 // each key has one urgent turn between two others: so some volumes that are restored by turns
 // cannot keep the backups of all others from beginning. j.mu is held.
 func (j *Jobs[T]) next() (id string) {
@@ -200,7 +199,7 @@ func (j *Jobs[T]) next() (id string) {
 	if j.daemon == nil || running >= j.options.Limit() {
 		return ""
 	}
-	j.waiting = slices.DeleteFunc(j.waiting, func(p place) bool { return time.Since(p.asked) > placeKept })
+	j.waiting = slices.DeleteFunc(j.waiting, func(p queued) bool { return time.Since(p.asked) > queuedFor })
 	for _, p := range j.waiting {
 		switch {
 		case of[p.key] >= j.options.PerKey:
@@ -312,13 +311,13 @@ func (j *Jobs[T]) Cancel(id string) {
 	}
 }
 
-// Forget drops the result of a job that has ended, or the place of one that waits.
+// Forget drops the result of a job that has ended, or a request that waits.
 func (j *Jobs[T]) Forget(id string) {
 	j.mu.Lock()
 	if own := j.jobs[id]; own != nil && own.State == Ended {
 		delete(j.jobs, id)
 	}
-	j.waiting = slices.DeleteFunc(j.waiting, func(p place) bool { return p.id == id })
+	j.waiting = slices.DeleteFunc(j.waiting, func(p queued) bool { return p.id == id })
 	j.mu.Unlock()
 	j.wake()
 }

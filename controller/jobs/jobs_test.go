@@ -192,7 +192,7 @@ func TestPlaceIsLost(t *testing.T) {
 		end()
 		started, _ := w.ask("waits", "waits", false)
 		require.False(t, started)
-		time.Sleep(placeKept + time.Second)
+		time.Sleep(queuedFor + time.Second)
 		started, end = w.ask("waits", "waits", false)
 		require.True(t, started)
 		started, _ = w.ask("gone", "gone", true)

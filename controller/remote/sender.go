@@ -128,17 +128,8 @@ func (s *Sender) node(target v1.RemoteConfig) string {
 
 // pause waits until wait has passed, the settings have changed, or ctx ends.
 func (s *Sender) pause(ctx context.Context, wait time.Duration) {
-	tick := time.NewTicker(settingsInterval)
-	defer tick.Stop()
-	for until := time.Now().Add(wait); time.Now().Before(until); {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Until(until)):
-			return
-		case <-tick.C:
-		}
-		if s.settings().Remote != s.target {
+	for until := time.Now().Add(wait); time.Now().Before(until) && s.settings().Remote == s.target; {
+		if !controller.Sleep(ctx, min(settingsInterval, time.Until(until))) {
 			return
 		}
 	}
