@@ -10,12 +10,12 @@
 //	<kind>/<id>/spec       two lines, v1.Meta and what a client requested; api/intent writes it
 //	<kind>/<id>/status     two lines, revision and what was observed; only the kind's controller writes it
 //	claim/<pool>/<port>    claim of a port, five digits; only api/intent writes it
-//	restoring/<volume>     id of the restore that has not finished
+//	restoring/<volume>     what has reserved it: the id of a restore that has not finished, a transfer or an arrival
 //	cursor/<name>          seq up to which a reader has read the transitions
 //	meta/{events,audits}   oldest and newest seq of a log
 //	{event,audit}/<seq>    a transition, an entry of the audit log; only on the disk
 //	outcome/<quota>/<token>/<hash>  outcome of an idempotency key, for 24 hours; only on the disk
 //	skipped/<backup>       skipped entries, if its status has not all of them; only on the disk
 //
-// A kind is container, volume, pool, token, backup, policy, restore, pull, image or schedule.
+// A kind is container, volume, pool, token, backup, policy, restore, pull, image, schedule, transfer or arrival.
 package store

@@ -233,6 +233,16 @@ func LimitOf(tx *Tx, v v1.Volume) int64 {
 	return v1.SmallestLimit(v.Spec, users)
 }
 
+// PurgeBackup removes the records of a backup and of its restores.
+func PurgeBackup(tx *Tx, id string) error {
+	for _, restore := range Restores.IDsBy(tx, id) {
+		if err := Restores.Purge(tx, restore); err != nil {
+			return err
+		}
+	}
+	return Backups.Purge(tx, id)
+}
+
 func skippedKey(id string) string { return "skipped/" + id }
 
 // SetSkipped stores the skipped entries of a backup whose BackupStatus.Skipped has the first

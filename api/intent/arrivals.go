@@ -154,7 +154,7 @@ func PutArrival(s store.Writer, p ArrivalPolicy, r v1.ArrivalRequest) error {
 
 // admitBackups returns the backups that were announced before and are no more, or why those that are announced cannot arrive.
 func admitBackups(tx *store.Tx, old v1.ArrivalSpec, r v1.ArrivalRequest) ([]v1.ArrivalBackup, error) {
-	before := map[string]v1.ArrivalBackup{}
+	elsewhere, before := expected(tx, r.ArrivalID), map[string]v1.ArrivalBackup{}
 	for _, b := range slices.Concat(old.Dropped, old.Backups) {
 		before[b.BackupID] = b
 	}
@@ -171,21 +171,25 @@ func admitBackups(tx *store.Tx, old v1.ArrivalSpec, r v1.ArrivalRequest) ([]v1.A
 			return nil, v1.Errorf(v1.BackupExists, "There is a backup with the id %s already: delete it first", b.BackupID)
 		case !errors.Is(err, v1.ErrBackupNotFound):
 			return nil, err
-		case expected(tx, b.BackupID, r.ArrivalID):
+		case elsewhere[b.BackupID]:
 			return nil, v1.Errorf(v1.Unavailable, "What another transfer has sent of backup %s is still here", b.BackupID)
 		}
 	}
 	return slices.SortedFunc(maps.Values(before), func(a, b v1.ArrivalBackup) int { return strings.Compare(a.BackupID, b.BackupID) }), nil
 }
 
-// expected reports whether an arrival other than one may have the archive of a backup.
-func expected(tx *store.Tx, backup, except string) bool {
+// expected returns the ids of the backups whose archives arrivals other than one may have.
+func expected(tx *store.Tx, except string) map[string]bool {
+	ids := map[string]bool{}
 	for a := range store.Arrivals.After(tx, "") {
-		if a.Meta.ID != except && !a.Status.Cleaned && slices.Contains(a.Spec.Archives(), backup) {
-			return true
+		if a.Meta.ID == except || a.Status.Cleaned {
+			continue
+		}
+		for _, id := range a.Spec.Archives() {
+			ids[id] = true
 		}
 	}
-	return false
+	return ids
 }
 
 // checkBackupSpace returns why the backups of an arrival, which is stored, exceed a limit, or nil.

@@ -43,7 +43,7 @@ func CreateBackup(s store.Writer, id string, spec v1.BackupSpec, limits v1.Backu
 			}
 			return err
 		}
-		if expected(tx, id, "") {
+		if expected(tx, "")[id] {
 			return v1.ErrBackupExists
 		}
 		if err := checkQuiesced(tx, spec.Quiesce, spec.VolumeID); err != nil {

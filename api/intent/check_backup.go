@@ -18,7 +18,7 @@ const (
 	maxIgnoreBytes    = 16 << 10
 	maxQuiesceCommand = 4096 // bytes
 	minQuiesceTimeout = time.Second
-	maxQuiesceTimeout = 2 * time.Minute // the permit of a job is held meanwhile
+	maxQuiesceTimeout = 2 * time.Minute // the job waits for the line meanwhile
 	quiesceTimeout    = 30 * time.Second
 	minEvery          = 10 * time.Second
 	maxEvery          = 365 * 24 * time.Hour

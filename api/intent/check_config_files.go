@@ -17,8 +17,8 @@ const (
 	maxConfigKey   = 1024 // bytes
 )
 
-// checkConfigFiles checks config_files. Whether a file can be parsed, and has a place
-// for a key, is known only when it is read.
+// checkConfigFiles checks config_files. Whether a file can be parsed, and a key set
+// in it, is known only when it is read.
 func checkConfigFiles(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	if len(spec.ConfigFiles) == 0 {
 		spec.ConfigFiles = nil

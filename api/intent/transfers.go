@@ -18,7 +18,7 @@ const (
 	maxTransferURL = 2048
 	maxTransferKey = 512
 	maxTransferred = 1000 // ports
-	maxKeep30d     = 30 * 24 * time.Hour
+	maxVolumeKeep  = 30 * 24 * time.Hour
 )
 
 // CheckTransfer adds every error of a request for a transfer to f, and sets its defaults.
@@ -35,7 +35,7 @@ func CheckTransfer(f *v1.FieldErrors, r *v1.TransferRequest) {
 	if r.Token == "" || len(r.Token) > maxTransferKey || !v1.IsName(r.Token[:min(len(r.Token), 128)]) {
 		f.Add("token", "must be a token that was minted at the destination with the scope arrive")
 	}
-	if keep := time.Duration(*r.Keep); keep < 0 || keep > maxKeep30d {
+	if keep := time.Duration(*r.Keep); keep < 0 || keep > maxVolumeKeep {
 		f.Add("keep", "must be between 0 and 30d")
 	}
 	if r.Bandwidth != 0 && r.Bandwidth < v1.LeastBandwidth {
@@ -195,7 +195,7 @@ func CompleteTransfer(tx *store.Tx, t v1.Transfer) error {
 		if b.Spec.Target == v1.TargetLocal {
 			err = store.Backups.SetSpec(tx, b.Meta.ID, func(s *v1.BackupSpec) error { s.MovedBy = t.Meta.ID; return nil })
 		} else {
-			err = purgeBackup(tx, b.Meta.ID)
+			err = store.PurgeBackup(tx, b.Meta.ID) // its archive belongs to the other node
 		}
 		if err != nil {
 			return err
@@ -206,16 +206,6 @@ func CompleteTransfer(tx *store.Tx, t v1.Transfer) error {
 		return nil
 	}
 	return errors.Join(err, store.Policies.Purge(tx, t.Spec.VolumeID), deleteContainer(tx, o))
-}
-
-// purgeBackup removes the records of a backup whose archive belongs to another node.
-func purgeBackup(tx *store.Tx, id string) error {
-	for _, r := range store.Restores.IDsBy(tx, id) {
-		if err := store.Restores.Purge(tx, r); err != nil {
-			return err
-		}
-	}
-	return store.Backups.Purge(tx, id)
 }
 
 // DeleteMoved requests the deletion of the backups of a volume that a transfer has copied to another node. Its refusal is the code
@@ -297,10 +287,10 @@ func AnnounceTransfer(tx *store.Tx, t v1.Transfer) (r v1.ArrivalRequest, err err
 const maxAnnouncement = int(v1.MiB - v1.KiB)
 
 // fitting returns the newest of some backups, as many as have so many bytes in an announcement. The others stay here.
-func fitting(backups []v1.ArrivalBackup, room int) []v1.ArrivalBackup {
+func fitting(backups []v1.ArrivalBackup, free int) []v1.ArrivalBackup {
 	slices.SortStableFunc(backups, func(a, b v1.ArrivalBackup) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	for i, b := range backups {
-		if room -= sizeOf(b) + 1; room < 0 { // and a comma
+		if free -= sizeOf(b) + 1; free < 0 { // and a comma
 			return backups[:i]
 		}
 	}

@@ -2,13 +2,13 @@ package intent
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	v1 "berth/api/v1"
 	"berth/store"
@@ -82,13 +82,7 @@ func ChangeVolume(s store.Writer, id string, c v1.VolumeChange) error {
 func IsID(text string) bool { return fullUUID.MatchString(text) }
 
 // NewID returns a random UUID (version 4).
-func NewID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails, as its documentation says
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
+func NewID() string { return uuid.NewString() }
 
 // FindVolume returns the volume whose UUID is text, or begins with its 8 characters.
 // Its refusals are v1.ErrVolumeNotFound, also for a volume that is being deleted, and

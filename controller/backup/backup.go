@@ -217,19 +217,7 @@ func (r *backups) collect(b v1.Backup, removal Job) error {
 	}
 	r.space.release(id)
 	if b.Meta.Deleted {
-		return r.purge(id)
+		return r.Store.Update(func(tx *store.Tx) error { return store.PurgeBackup(tx, id) })
 	}
 	return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
-}
-
-// purge removes the records of a backup and its restores.
-func (r *backups) purge(id string) error {
-	return r.Store.Update(func(tx *store.Tx) error {
-		for _, restore := range store.Restores.IDsBy(tx, id) {
-			if err := store.Restores.Purge(tx, restore); err != nil {
-				return err
-			}
-		}
-		return store.Backups.Purge(tx, id)
-	})
 }
