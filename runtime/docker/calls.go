@@ -47,14 +47,16 @@ var operations = []operation{
 
 // calls adds a deadline, a metric and a classified error to every call.
 type calls struct {
-	conn           *connection
-	metrics        *metrics
-	lastAnswered   atomic.Int64 // Unix ns of the last inspect that the engine answered
-	lastUnanswered atomic.Int64 // Unix ns of the last inspect that it did not answer
+	conn     *connection
+	metrics  *metrics
+	answered atomic.Pointer[time.Time] // when the engine last answered an inspect, or the begin: monotonic
+	silent   atomic.Bool               // it did not answer the last one
 }
 
 func newCalls(conn *connection, m *metrics) *calls {
-	return &calls{conn: conn, metrics: m}
+	c, now := &calls{conn: conn, metrics: m}, time.Now()
+	c.answered.Store(&now)
+	return c
 }
 
 // do makes one call; what names its object. Errors wrap the class that classify
@@ -88,24 +90,16 @@ func (c *calls) record(ctx context.Context, op operation, took time.Duration, er
 	if op.name != opInspect.name {
 		return
 	}
-	if r == unavailable {
-		c.lastUnanswered.Store(time.Now().UnixNano())
-	} else {
-		c.lastAnswered.Store(time.Now().UnixNano())
+	if now := time.Now(); r != unavailable {
+		c.answered.Store(&now)
 	}
+	c.silent.Store(r == unavailable)
 }
 
 // unanswered returns the time since the last answered inspect, if the engine did not
 // answer the last one.
-func (c *calls) unanswered() (time.Duration, bool) {
-	good, bad := c.lastAnswered.Load(), c.lastUnanswered.Load()
-	if bad <= good {
-		return 0, false
-	}
-	if good == 0 {
-		good = bad
-	}
-	return time.Since(time.Unix(0, good)), true
+func (c *calls) unanswered() (since time.Duration, silent bool) {
+	return time.Since(*c.answered.Load()), c.silent.Load()
 }
 
 // Values of the metric label "result".
