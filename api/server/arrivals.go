@@ -54,7 +54,7 @@ func (s arrivals) check(c *call, r *v1.ArrivalRequest) error {
 }
 
 func (s arrivals) put(c *call, r v1.ArrivalRequest) (v1.ArrivalView, error) {
-	if err := s.archives.Room(r.Bytes, v1.ArchiveBytes(r.Backups, v1.TargetLocal)); err != nil && s.isNew(r.ArrivalID) {
+	if err := s.archives.CheckSpace(r.Bytes, v1.ArchiveBytes(r.Backups, v1.TargetLocal)); err != nil && s.isNew(r.ArrivalID) {
 		return v1.ArrivalView{}, err
 	}
 	if err := intent.PutArrival(c.writer(s.store), s.policy(), r); err != nil {

@@ -27,10 +27,10 @@ type inbox struct {
 	mu     sync.Mutex
 	local  map[string]string
 	bucket map[string]bool
-	room   error
+	full   error
 }
 
-func (i *inbox) Room(int64, int64) error { return i.room }
+func (i *inbox) CheckSpace(int64, int64) error { return i.full }
 
 func (i *inbox) Arrived(b v1.ArrivalBackup) (stored int64, all bool) {
 	i.mu.Lock()
@@ -94,9 +94,9 @@ func TestArrivalBackups(t *testing.T) {
 		body(announcedBackup(local, "local", "01234567890")))
 	many := h.call("POST", "/arrivals", body(announcedBackup(local, "local", "1"), announcedBackup(s3, "local", "1"), announcedBackup(intent.NewID(), "local", "1")))
 	require.Equal(t, 429, many.status, many.raw)
-	in.room = v1.ErrDiskFull
+	in.full = v1.ErrDiskFull
 	require.Equal(t, 507, h.call("POST", "/arrivals", both).status)
-	in.room = nil
+	in.full = nil
 	h.must("POST", "/arrivals", both)
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
 		return store.Arrivals.SetStatus(tx, arrival, func(s *v1.ArrivalStatus) { s.ImagePresent = true })

@@ -208,12 +208,12 @@ type backupsBody struct {
 	Continue string          `json:"continue,omitempty"`
 }
 
-// newestBackups yields the backups behind a place with their places, the newest first, of the
-// volumes for which sees returns true.
-func newestBackups(tx *store.Tx, place string, sees func(volume string) bool) iter.Seq2[string, v1.Backup] {
+// newestBackups yields the backups behind a rank with their ranks, the newest first, of the
+// volumes for which canAccess returns true.
+func newestBackups(tx *store.Tx, rank string, canAccess func(volume string) bool) iter.Seq2[string, v1.Backup] {
 	by := map[string]v1.Backup{}
 	for b := range store.Backups.After(tx, "") {
-		if at := b.Meta.Rank(); at > place && sees(b.Spec.VolumeID) {
+		if at := b.Meta.Rank(); at > rank && canAccess(b.Spec.VolumeID) {
 			by[at] = b
 		}
 	}
@@ -235,8 +235,8 @@ func (s backups) list(c *call) (backupsBody, error) {
 			return "", nil
 		}
 		v, err := intent.FindVolume(tx, volume)
-		switch sees := c.caller.CanAccessAny(intent.UsersOf(tx, v.Meta.ID)); {
-		case err == nil && sees:
+		switch can := c.caller.CanAccessAny(intent.UsersOf(tx, v.Meta.ID)); {
+		case err == nil && can:
 			return v.Meta.ID, nil
 		case err == nil:
 			return "", v1.ErrVolumeNotFound
@@ -268,11 +268,11 @@ func (s backups) page(c *call, volumeOf func(*store.Tx) (string, error)) (backup
 	if err != nil {
 		return body, err
 	}
-	sees, err := seesBackups(tx, c.caller, volume)
+	canAccess, err := backupAccess(tx, c.caller, volume)
 	if err != nil {
 		return body, err
 	}
-	list, next := take(page, newestBackups(tx, page.after, sees))
+	list, next := take(page, newestBackups(tx, page.after, canAccess))
 	body.Continue = next
 	for _, b := range list {
 		body.Backups = append(body.Backups, v1.ViewOfBackup(b, intent.RestoresOf(tx, b.Meta.ID)))
@@ -280,10 +280,10 @@ func (s backups) page(c *call, volumeOf func(*store.Tx) (string, error)) (backup
 	return body, nil
 }
 
-// seesBackups returns whether caller may see the backups of a volume. It is false for all
+// backupAccess returns whether caller can access the backups of a volume. It is false for all
 // volumes but wanted, unless that is empty.
-func seesBackups(tx *store.Tx, caller auth.Principal, wanted string) (func(volume string) bool, error) {
-	if wanted != "" { // caller may see it
+func backupAccess(tx *store.Tx, caller auth.Principal, wanted string) (func(volume string) bool, error) {
+	if wanted != "" { // caller can access it
 		return func(volume string) bool { return volume == wanted }, nil
 	}
 	if !caller.Restricted() {

@@ -116,8 +116,8 @@ type Archives interface {
 	Fetch(ctx context.Context, target v1.Target, key, name string) (file *os.File, url string, err error)
 	// List returns the entries of a folder of a completed backup. It reads the archive up to the end of the folder.
 	List(ctx context.Context, b v1.Backup, folder string) ([]v1.FileEntry, error)
-	// Room returns v1.ErrDiskFull if the host has no space for so many bytes of files and of archives that arrive.
-	Room(files, archives int64) error
+	// CheckSpace returns v1.ErrDiskFull if the host has no space for so many bytes of files and of archives that arrive.
+	CheckSpace(files, archives int64) error
 	// Receive stores the archive of a backup that arrives, from an offset on, or finds it in the bucket. If it is another one, the
 	// error has the code v1.InvalidArchive, and if the bucket does not have it, v1.BackupNotFound. v1.Unavailable: the offset is
 	// not what Arrived returns.

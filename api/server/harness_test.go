@@ -42,7 +42,7 @@ func (noArchives) List(context.Context, v1.Backup, string) ([]v1.FileEntry, erro
 	return nil, v1.ErrBackupNotFound
 }
 
-func (noArchives) Room(int64, int64) error { return nil }
+func (noArchives) CheckSpace(int64, int64) error { return nil }
 
 func (noArchives) Receive(context.Context, v1.ArrivalBackup, int64, io.Reader) error {
 	return v1.ErrBackupNotFound

@@ -69,7 +69,7 @@ func (s ports) get(c *call) (v1.PoolPort, error) {
 		return v1.PoolPort{}, err
 	}
 	p, err := intent.GetPort(s.store.Read(), ref)
-	if err == nil && !seesPort(p, c.caller) {
+	if err == nil && !canAccessPort(p, c.caller) {
 		err = v1.ErrPortNotFound
 	}
 	return shownPort(p, c.caller), err
@@ -128,8 +128,8 @@ type portsBody struct {
 	Continue string        `json:"continue,omitempty"`
 }
 
-// seesPort reports whether a caller may see a port: one that is limited to containers only theirs.
-func seesPort(p v1.PoolPort, caller auth.Principal) bool {
+// canAccessPort reports whether a caller can access a port: one that is limited to containers only theirs.
+func canAccessPort(p v1.PoolPort, caller auth.Principal) bool {
 	return !caller.Restricted() || p.Container != "" && caller.CanAccess(string(p.Container))
 }
 
@@ -154,7 +154,7 @@ func (s ports) list(c *call) error {
 	var body portsBody
 	body.Ports, body.Continue = take(page, func(yield func(string, v1.PoolPort) bool) {
 		intent.Entries(pools, after, func(p v1.PoolPort) bool {
-			return !seesPort(p, caller) || yield(intent.PortKey(p.PortRef), shownPort(p, caller))
+			return !canAccessPort(p, caller) || yield(intent.PortKey(p.PortRef), shownPort(p, caller))
 		})
 	})
 	return c.answer(body, nil)

@@ -34,9 +34,9 @@ func onVolumeOf(id string) check {
 // onChangeOf returns the check of a session that changes the files of a volume: it ends
 // when a restore of the volume is requested.
 func onChangeOf(id string) check {
-	may := onVolumeOf(id)
+	check := onVolumeOf(id)
 	return func(tx *store.Tx, p auth.Principal) error {
-		if err := may(tx, p); err != nil {
+		if err := check(tx, p); err != nil {
 			return err
 		}
 		return v1.ReservedBy(store.Restoring(tx, id))

@@ -41,12 +41,12 @@ type sockets struct {
 	processes processes
 	history   *limit.Slots // see limit.Histories
 	open      prometheus.Gauge
-	reads     chan struct{} // has one socket at a time read earlier transitions
+	replays   chan struct{} // has one socket at a time read earlier transitions
 	buffers   sync.Pool     // of write buffers; a socket holds one only while it writes
 }
 
 func newSockets(d Deps, a access, all *auth.Sessions, p processes, history *limit.Slots) *sockets {
-	s := &sockets{access: a, hub: d.Hub, sessions: all, processes: p, history: history, reads: make(chan struct{}, 1),
+	s := &sockets{access: a, hub: d.Hub, sessions: all, processes: p, history: history, replays: make(chan struct{}, 1),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "berth_websocket_connections", Help: "Open WebSocket connections."})}
 	d.Registerer.MustRegister(s.open)
 	return s

@@ -85,11 +85,11 @@ func (k *socket) replay(ctx context.Context) error {
 // else.
 func (k *socket) nextTransitions(ctx context.Context) (list []stream.Message, more bool, err error) {
 	select {
-	case k.sockets.reads <- struct{}{}:
+	case k.sockets.replays <- struct{}{}:
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	defer func() { <-k.sockets.reads }()
+	defer func() { <-k.sockets.replays }()
 	since := k.query.since
 	err = k.sockets.store.ViewEvents(func(tx *store.Tx) error {
 		_, newest := tx.EventBounds()

@@ -105,14 +105,14 @@ type archives struct {
 	free    func(v1.Target) error // see daemon.freeSpace
 }
 
-// Room returns v1.ErrDiskFull if there is no space for files and archives that arrive.
-func (a archives) Room(files, archives int64) error {
+// CheckSpace returns v1.ErrDiskFull if there is no space for files and archives that arrive.
+func (a archives) CheckSpace(files, archives int64) error {
 	if archives > 0 {
 		if err := os.MkdirAll(a.path, 0o700); err != nil {
 			return err
 		}
 	}
-	return a.volumes.Room(files, a.path, archives)
+	return a.volumes.CheckSpace(files, a.path, archives)
 }
 
 // Arrived returns how many bytes of a local archive are there, and whether these are all.

@@ -95,17 +95,17 @@ func TestRoomForArchives(t *testing.T) {
 	m, err := volume.New(filepath.Join(base, "volumes"), volume.Options{UID: -1, GID: -1})
 	require.NoError(t, err)
 	a := archives{volumes: m, path: filepath.Join(base, "backups")}
-	require.NoError(t, a.Room(1, 0))
+	require.NoError(t, a.CheckSpace(1, 0))
 	require.NoDirExists(t, a.path)
-	require.NoError(t, a.Room(1, 1))
+	require.NoError(t, a.CheckSpace(1, 1))
 	least, most := int64(1), int64(1)<<60 // the largest size of files for which there is space
 	for least < most-1<<30 {
-		if size := (least + most) / 2; a.Room(size, 0) == nil {
+		if size := (least + most) / 2; a.CheckSpace(size, 0) == nil {
 			least = size
 		} else {
 			most = size
 		}
 	}
-	require.NoError(t, a.Room(least/4, least/4))
-	require.True(t, errors.Is(a.Room(least*3/4, least*3/4), v1.ErrDiskFull))
+	require.NoError(t, a.CheckSpace(least/4, least/4))
+	require.True(t, errors.Is(a.CheckSpace(least*3/4, least*3/4), v1.ErrDiskFull))
 }

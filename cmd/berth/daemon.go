@@ -192,8 +192,8 @@ func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 		Limits:   hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
 		Reserved: d.reserved, In: d.volumesIn, Bases: bases, Fixed: d.hasClaim,
 		StoreDir: c.Storage.DataPath, HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})
-	if err == nil && volumes.HardLimit() != nil {
-		d.log.Info("limits of volumes are soft", "reason", volumes.HardLimit())
+	if err == nil && volumes.HardLimitErr() != nil {
+		d.log.Info("limits of volumes are soft", "reason", volumes.HardLimitErr())
 	}
 	return volumes, err
 }

@@ -75,7 +75,7 @@ func osName(file string) string {
 func (n *node) view() v1.Node {
 	v, c := n.host, n.d.settings.Current()
 	v.Features = c.Features()
-	v.Features["hard_limits"] = n.d.volumes.HardLimit() == nil // the setting asks for them, and the file system has to have them
+	v.Features["hard_limits"] = n.d.volumes.HardLimitErr() == nil // the setting asks for them, and the file system has to have them
 	v.Node = c.Remote.Node
 	if v.Node == "" {
 		v.Node, _ = os.Hostname()

@@ -88,12 +88,12 @@ func (t *task) write(tx *store.Tx, set change, messages ...message) error {
 }
 
 // recordUnchanged records what is about to be done. It returns false if the spec has changed
-// since it was loaded, or may, if not nil, returns false: the request that changed it saw
+// since it was loaded, or allows, if not nil, returns false: the request that changed it saw
 // neither the announced run nor the volume to be mounted.
-func (t *task) recordUnchanged(may func(*store.Tx) bool, record func(*store.Tx) error) (recorded bool, err error) {
+func (t *task) recordUnchanged(allows func(*store.Tx) bool, record func(*store.Tx) error) (recorded bool, err error) {
 	err = t.Store.MustUpdate(func(tx *store.Tx) error {
 		now, err := store.Containers.Get(tx, t.c.Meta.ID)
-		recorded = err == nil && now.Meta.Generation == t.c.Meta.Generation && (may == nil || may(tx))
+		recorded = err == nil && now.Meta.Generation == t.c.Meta.Generation && (allows == nil || allows(tx))
 		if !recorded {
 			return err
 		}

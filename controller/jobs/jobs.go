@@ -67,12 +67,12 @@ type Jobs[T any] struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	daemon  context.Context        // of Run, with which its jobs end; nil: it does not run
-	jobs    map[string]*job[T]     // by id, until they are forgotten
-	lent    int                    // permits of jobs that wait for something, see Lend
-	back    []chan struct{}        // of jobs that want their permit back; closed when they have it
-	waiting []queued               // in the order in which their jobs begin; each is of a stored object, which bounds them
-	served  map[string]bool        // keys whose urgent job began since another one did
+	daemon  context.Context    // of Run, with which its jobs end; nil: it does not run
+	jobs    map[string]*job[T] // by id, until they are forgotten
+	lent    int                // permits of jobs that wait for something, see Lend
+	back    []chan struct{}    // of jobs that want their permit back; closed when they have it
+	waiting []queued           // in the order in which their jobs begin; each is of a stored object, which bounds them
+	served  map[string]bool    // keys whose urgent job began since another one did
 	sources map[*func(id string)]bool
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	Limits   Limits
 
 	// HardLimit requests that new and restored volumes get hard limits.
-	// Manager.HardLimit returns whether the host supports them.
+	// Manager.HardLimitErr returns why the host has none.
 	HardLimit bool
 
 	// Bases returns the further directories that hold volumes, each on a file system of its own that is mounted
@@ -150,8 +150,8 @@ func New(base string, opt Options) (*Manager, error) {
 	return m, nil
 }
 
-// HardLimit returns why limits are soft on this host. It returns nil if new volumes have hard ones.
-func (m *Manager) HardLimit() error { return m.softErr }
+// HardLimitErr returns why limits are soft on this host. It returns nil if new volumes have hard ones.
+func (m *Manager) HardLimitErr() error { return m.softErr }
 
 func (l *Limits) fill() {
 	setDefault(&l.ExtractBytes, 10<<30)

@@ -61,8 +61,8 @@ func openProjects(base string) (*projects, error) {
 	return p, nil
 }
 
-// HardLimits returns why volumes below base cannot have hard limits.
-func HardLimits(base string) error {
+// CheckHardLimits returns why volumes below base cannot have hard limits.
+func CheckHardLimits(base string) error {
 	_, err := openProjects(base)
 	return err
 }

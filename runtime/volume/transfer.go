@@ -107,23 +107,23 @@ func (m *Manager) Verified(ctx context.Context, id, digest string, commit func()
 	return commit()
 }
 
-// Room returns v1.ErrDiskFull if the host has no space for so many bytes of volumes, and in another directory for others, besides
+// CheckSpace returns v1.ErrDiskFull if the host has no space for so many bytes of volumes, and in another directory for others, besides
 // the reserve of the store.
-func (m *Manager) Room(bytes int64, dir string, others int64) error {
+func (m *Manager) CheckSpace(bytes int64, dir string, others int64) error {
 	if others == 0 {
-		return room(m.base, bytes)
+		return checkSpace(m.base, bytes)
 	}
 	var a, b unix.Stat_t
 	if err := errors.Join(unix.Stat(m.base, &a), unix.Stat(dir, &b)); err != nil {
 		return os.NewSyscallError("stat", err)
 	}
 	if a.Dev == b.Dev {
-		return room(m.base, bytes+others)
+		return checkSpace(m.base, bytes+others)
 	}
-	return cmp.Or(room(m.base, bytes), room(dir, others))
+	return cmp.Or(checkSpace(m.base, bytes), checkSpace(dir, others))
 }
 
-func room(dir string, bytes int64) error {
+func checkSpace(dir string, bytes int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return os.NewSyscallError("statfs", err)

@@ -80,7 +80,7 @@ func hardLimits(c v1.StorageConfig, volumes string) string {
 	if c.HardLimit != v1.HardLimitAuto {
 		return "limits of volumes are soft: storage.hard_limit is off"
 	}
-	if err := volume.HardLimits(existing(volumes)); err != nil {
+	if err := volume.CheckHardLimits(existing(volumes)); err != nil {
 		return "limits of volumes are soft: " + err.Error()
 	}
 	return "limits of new volumes are hard"
