@@ -78,9 +78,9 @@ func selects(f v1.AuditFilter, r AuditRecord) bool {
 }
 
 // TrimAudit removes the entries that are older than before, and all but keep: first the oldest ones of
-// tenants that have more than a share, then the oldest of all.
+// tenants that are over their quota, then the oldest of all.
 func (s *Store) TrimAudit(before time.Time, keep int) (removed int, err error) {
-	dropped, err := s.shareAudit(keep)
+	dropped, err := s.trimTenants(keep)
 	if err != nil {
 		return dropped, err
 	}
@@ -89,15 +89,15 @@ func (s *Store) TrimAudit(before time.Time, keep int) (removed int, err error) {
 	return dropped + removed, err
 }
 
-// The parts of the audit log.
+// The parts of a full audit log.
 const (
-	tenantShare = 20 // that a tenant has of a full log: a twentieth
-	auditSlack  = 10 // that is free after entries beyond the shares were removed: reading all of them takes seconds
+	tenantPart = 20 // that is the quota of a tenant: a twentieth
+	freePart   = 10 // that is free after entries over the quotas were removed: reading all of them takes seconds
 )
 
-// shareAudit removes the oldest entries of the tenants that have more than their share of the audit
-// log if it has more than keep.
-func (s *Store) shareAudit(keep int) (removed int, err error) {
+// trimTenants removes the oldest entries of the tenants that are over their quota, if the audit log has more
+// than keep.
+func (s *Store) trimTenants(keep int) (removed int, err error) {
 	var beyond []uint64
 	newest := map[string]uint64{} // by tenant
 	tx := s.Read()
@@ -105,7 +105,7 @@ func (s *Store) shareAudit(keep int) (removed int, err error) {
 	if kept <= keep || keep == 0 {
 		return 0, nil
 	}
-	err = auditLog.beyond(tx, keep/tenantShare, kept-keep+keep/auditSlack, func(seq uint64, tenant string) int {
+	err = auditLog.beyond(tx, keep/tenantPart, kept-keep+keep/freePart, func(seq uint64, tenant string) int {
 		beyond, newest[tenant] = append(beyond, seq), seq
 		return len(beyond)
 	})
@@ -116,7 +116,7 @@ func (s *Store) shareAudit(keep int) (removed int, err error) {
 	return len(beyond), auditLog.drop(s, beyond)
 }
 
-// dropped is, by tenant, the newest entry of the audit log that was removed beyond its share: all older ones of the
+// dropped is, by tenant, the newest entry of the audit log that was removed over its quota: all older ones of the
 // tenant were too. A request that is in flight when berth ends stores no status, so it is not on the disk.
 type dropped struct {
 	mu     sync.Mutex
@@ -145,9 +145,9 @@ func (d *dropped) forget(oldest uint64) {
 	maps.DeleteFunc(d.newest, func(_ string, seq uint64) bool { return seq < oldest })
 }
 
-// beyond calls add with the oldest values of each tenant beyond its newest share, until add returns most: how
+// beyond calls add with the oldest values of each tenant, all but its newest quota, until add returns most: how
 // many it has.
-func (l sequence) beyond(tx *Tx, share, most int, add func(seq uint64, tenant string) int) error {
+func (l sequence) beyond(tx *Tx, quota, most int, add func(seq uint64, tenant string) int) error {
 	has := map[string]int{}
 	each := func(fn func(seq uint64, tenant string) bool) error {
 		for n, err := range l.after(tx, 0) {
@@ -168,7 +168,7 @@ func (l sequence) beyond(tx *Tx, share, most int, add func(seq uint64, tenant st
 		return err
 	}
 	return each(func(seq uint64, tenant string) bool {
-		if has[tenant] <= share {
+		if has[tenant] <= quota {
 			return true
 		}
 		has[tenant]--

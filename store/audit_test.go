@@ -69,5 +69,5 @@ func TestTenantHasAllOfItsShare(t *testing.T) {
 	addAudit(t, s, "evil", 60)
 	_, err := s.TrimAudit(time.Now().Add(-time.Hour), 1000)
 	require.NoError(t, err)
-	require.Len(t, auditOf(t, s, v1.AuditFilter{Actor: "evil"}), 1000/tenantShare)
+	require.Len(t, auditOf(t, s, v1.AuditFilter{Actor: "evil"}), 1000/tenantPart)
 }

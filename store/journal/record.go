@@ -19,7 +19,7 @@ import (
 // backslash, line feed, carriage return and NUL are escaped, so that a record has one line feed, at
 // its end.
 const (
-	stampLayout = "2006-01-02T15:04:05.000000000Z"
+	timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 	tagFull    = 'F'
 	tagPartial = 'P' // the line continues in the next record
@@ -40,7 +40,7 @@ func appendRecord(b []byte, l v1.Line) []byte {
 	case l.Partial:
 		tag = tagPartial
 	}
-	b = append(l.At().UTC().AppendFormat(b, stampLayout), ' ', tag)
+	b = append(l.At().UTC().AppendFormat(b, timeLayout), ' ', tag)
 	if later := l.At().Sub(l.Time); later > 0 {
 		b = strconv.AppendInt(b, int64(later), 10)
 	}
@@ -51,12 +51,12 @@ func appendRecord(b []byte, l v1.Line) []byte {
 
 // parse decodes a record without its line feed. It returns false for a damaged record.
 func parse(rec []byte) (l v1.Line, ok bool) {
-	stamp, rest, _ := bytes.Cut(rec, []byte{' '})
+	written, rest, _ := bytes.Cut(rec, []byte{' '})
 	head, data, ok := bytes.Cut(rest, []byte{' '})
 	if !ok || len(head) == 0 || bytes.IndexByte([]byte{tagFull, tagPartial, tagMessage}, head[0]) < 0 {
 		return l, false
 	}
-	at, err := time.Parse(time.RFC3339Nano, string(stamp))
+	at, err := time.Parse(time.RFC3339Nano, string(written))
 	if err != nil {
 		return l, false
 	}
