@@ -92,7 +92,9 @@ func TestVolumeClass(t *testing.T) {
 	require.NotEqual(t, one, two)
 	b.Made(t, "other", berthtest.Spec{"volume_id": two})
 	require.EqualValues(t, 64<<20, requested(t, b, two), "without a limit")
-	b.Must(t, "PATCH", "/containers/other", map[string]any{"limits": map[string]any{"disk": 128 << 20}})
+	limited := b.Body(t, "other", berthtest.Spec{"volume_id": two, "limits": map[string]any{"disk": 128 << 20}})
+	delete(limited, "internal_id")
+	b.Must(t, "PUT", "/containers/other", limited)
 	berthtest.Until(t, wait, "the claim has grown", func() bool {
 		return requested(t, b, two) == 128<<20
 	})

@@ -130,8 +130,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // Info asks a cluster about itself, what berth may not do there, and which pods in its namespace are of other stores.
-// It needs no Engine, whose store may be closed, and of c only Kubeconfig, Namespace, Balancer, KubeletCA and StoreID,
-// which may be empty: then no pod is of another store.
+// It needs no Engine, whose store may be closed, and of c only Kubeconfig, Namespace, Balancer, OwnClaims, KubeletCA and
+// StoreID, which may be empty: then no pod is of another store.
 func Info(ctx context.Context, c Config) (info runtime.EngineInfo, err error) {
 	c.Holder = "" // it acts on nothing
 	one := &Engine{cfg: c, requests: newMetrics(nil), log: slog.New(slog.DiscardHandler)}

@@ -71,7 +71,7 @@ func newExamination(ctx context.Context, o Options) *examination {
 		defer cancel()
 		if e.kubernetes() {
 			k := o.Config.Config.Kubernetes
-			c := kubernetes.Config{Kubeconfig: k.Kubeconfig, KubeletCA: k.KubeletCA,
+			c := kubernetes.Config{Kubeconfig: k.Kubeconfig, KubeletCA: k.KubeletCA, OwnClaims: k.VolumeClass != "",
 				Namespace: cmp.Or(k.Namespace, kubernetes.InClusterNamespace()),
 				StoreID:   store.IDOf(e.path(filepath.Join(o.Config.Config.Storage.DataPath, "store")))}
 			if k.Ports == v1.PortsService {
