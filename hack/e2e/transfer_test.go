@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -443,4 +444,37 @@ func TestKilledTransfers(t *testing.T) {
 	close(stop)
 	require.Equal(t, 1, <-watched, "containers that ran at once")
 	t.Logf("%d transfers with a kill each, %d stamps", moved, checkStamps(t, from, volume))
+}
+
+// TestTransferIsGuardedByTLS: nothing is sent to a node whose certificate no authority vouches for, nor to a private address where
+// transfers.private is false. A transfer that waits for either goes on after a reload.
+func TestTransferIsGuardedByTLS(t *testing.T) {
+	t.Parallel()
+	private := "transfers: {private: false}\n"
+	n := nodes{berthtest.Start(t, berthtest.Options{Config: private}), berthtest.Start(t, berthtest.Options{})}
+	to, err := url.Parse("http://" + n.b.Addr)
+	require.NoError(t, err)
+	var requests atomic.Int64
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requests.Add(1); proxy.ServeHTTP(w, r) }))
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	n.a.Made(t, "mc", nil)
+	id := n.move(t, n.a, n.b, map[string]any{"url": front.URL})
+	waits := func(why string) {
+		t.Helper()
+		berthtest.Until(t, wait, why, func() bool { return strings.Contains(transferOf(t, n.a, id).Message, why) })
+		require.Zero(t, requests.Load())
+	}
+	waits("the address is not public: transfers.private is false")
+	unknown := "transfers: {private: true}\n"
+	reload(t, n.a, private, unknown)
+	waits("certificate signed by unknown authority")
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o644))
+	reload(t, n.a, unknown, fmt.Sprintf("transfers: {private: true, ca: %q}\n", ca))
+	v := ended(t, n.a, id)
+	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
+	require.Positive(t, requests.Load())
 }
