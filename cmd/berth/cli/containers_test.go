@@ -96,6 +96,15 @@ func TestPortList(t *testing.T) {
 	require.Empty(t, portList(nil))
 }
 
+// TestVolumesNameTheirCause: a volume that is not ready has its cause beside it.
+func TestVolumesNameTheirCause(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /volumes": `200 {"volumes":[{"volume_id":"a","ready":true},{"volume_id":"b","message":"claim b waits"}]}`})
+	out, _, err := command(t, f.env(), "volumes")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^a .* true  +`, out)
+	require.Regexp(t, `(?m)^b .* false: claim b waits  +`, out)
+}
+
 func TestVerbGoesOnAfterUnknownContainer(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{"POST /containers/mc/kill": `200 {"message":"done"}`, "POST /containers/sick/kill": `500 {"error":"Internal server error"}`})
 	out, _, err := command(t, f.env(), "kill", "nope", "mc", "neither", "sick", "mc")

@@ -25,12 +25,21 @@ func newVolumesCommand(c *connector) *cobra.Command {
 			[]string{"VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED", "PATH*"},
 			func(v v1.VolumeView) []string {
 				return []string{v.VolumeID, v.Name, bytesText(v.Size), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
-					strconv.FormatBool(v.Ready), date(time.Unix(v.CreatedAt, 0)), v.Path}
+					readyText(v), date(time.Unix(v.CreatedAt, 0)), v.Path}
 			}).or("There are no volumes" + labelText(labels) + "."), err
 	})
 	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only volumes with this label, name=value or name; can be repeated")
 	cmd.AddCommand(newVolumesCreate(c), newVolumesChange(c), newVolumesDelete(c))
 	return cmd
+}
+
+// readyText returns whether a volume is ready, and its message.
+func readyText(v v1.VolumeView) string {
+	text := strconv.FormatBool(v.Ready)
+	if v.Message != "" {
+		text += ": " + v.Message
+	}
+	return text
 }
 
 func newVolumesCreate(c *connector) *cobra.Command {
