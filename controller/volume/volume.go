@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 		conditions = append(conditions, resized)
 	}
 	if recorded(v.Status, conditions, r.Directories.Used(id)) && notMeasured(v.Status) == r.Directories.Unmeasured(id) {
-		r.log(id, "", condition, condition)
+		r.log(id, condition, condition)
 		return res, err
 	}
 	return res, errors.Join(err, r.record(id, conditions))
@@ -179,10 +179,8 @@ func (r *Reconciler) prepareDirectory(ctx context.Context, v v1.Volume, limit in
 func (r *Reconciler) record(id string, conditions []v1.Condition) error {
 	c := conditions[0]
 	var before v1.Condition
-	var users []string
 	worse, unmeasured := false, r.Directories.Unmeasured(id)
 	err := r.Store.Update(func(tx *store.Tx) error {
-		users = store.Containers.IDsBy(tx, id)
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
 			s.Created = s.Created || c.Status == v1.True
 			used := r.Directories.Used(id)
@@ -198,22 +196,27 @@ func (r *Reconciler) record(id string, conditions []v1.Condition) error {
 		return err
 	}
 	if worse {
-		r.Log.Warn(messageOf(unmeasured), "volume", id, "reason", unmeasured, "container", strings.Join(users, ","))
+		r.Log.Warn(messageOf(unmeasured), "volume", id, "reason", unmeasured, "container", r.usersOf(id))
 	}
-	r.log(id, strings.Join(users, ","), before, c)
+	r.log(id, before, c)
 	return nil
 }
 
 // log logs a change of the condition, and a directory that cannot be used once per start
-// of berth. Containers are those that use the volume.
-func (r *Reconciler) log(id, containers string, before, c v1.Condition) {
+// of berth.
+func (r *Reconciler) log(id string, before, c v1.Condition) {
 	reported, _ := r.reported.Swap(id, c.Reason)
 	switch {
 	case c.Status == v1.False && reported != c.Reason:
-		r.Log.Warn(c.Message, "volume", id, "reason", c.Reason, "container", containers)
+		r.Log.Warn(c.Message, "volume", id, "reason", c.Reason, "container", r.usersOf(id))
 	case c.Status == v1.True && before.Status == v1.False:
-		r.Log.Info("the directory of the volume is there again", "volume", id, "container", containers)
+		r.Log.Info("the directory of the volume is there again", "volume", id, "container", r.usersOf(id))
 	}
+}
+
+// usersOf names the containers that use a volume.
+func (r *Reconciler) usersOf(id string) string {
+	return strings.Join(store.Containers.IDsBy(r.Store.Read(), id), ",")
 }
 
 // remove removes the directory once no container uses it, in slices of removeSlice, then its claim, and
