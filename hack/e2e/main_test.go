@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/hack/test/browsertest"
 )
 
 // TestMain runs more tests in parallel than there are cores, because they mostly
 // wait for the engine.
 func TestMain(m *testing.M) {
+	browsertest.Main()
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

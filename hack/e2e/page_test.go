@@ -9,10 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
+	"berth/hack/test/browsertest"
 )
 
 // pageWait bounds one action of a page; an upload of 1 GiB takes most of it on a busy
@@ -31,10 +30,8 @@ const pageWait = 10 * time.Minute
 // browser starts Chromium, which ends with the test.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	out, err := exec.Command("../chromium.sh").Output()
+	options, err := browsertest.Options("../chromium.sh", t.TempDir())
 	require.NoError(t, err)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(strings.TrimSpace(string(out))),
-		chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
 	ctx, cancel := context.WithTimeout(t.Context(), pageWait)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
@@ -108,11 +105,7 @@ func TestPageOfPanel(t *testing.T) {
 	require.NoError(t, err)
 	helpers := `
 		const berth = "http://` + b.Addr + `", token = "` + token.Token + `";
-		// Chromium may abort requests when an interface of the host changes, as those of containers do.
-		const request = async (...what) => {
-			for (let left = 5; ; left--) try { return await fetch(...what) } catch (e) { if (!left) throw e }
-		};
-		const put = (volume, name, body) => request(berth + "/volumes/" + volume + "/files/content?path=" + name,
+		const put = (volume, name, body) => fetch(berth + "/volumes/" + volume + "/files/content?path=" + name,
 			{method: "PUT", body, headers: {Authorization: "Bearer " + token}});
 		const socket = () => new Promise(done => {
 			const s = new WebSocket(berth.replace("http", "ws") + "/ws/mc?token=` + b.Token + `");
@@ -132,14 +125,14 @@ func TestPageOfPanel(t *testing.T) {
 	require.Equal(t, "404 volume_not_found", script(t, tab, panel, file, helpers+`
 		const r = await put(other, "f", "x"); return r.status + " " + r.headers.get("X-Error-Code")`), "the token is for one container")
 	require.Equal(t, "206 bytes 0-3/"+strconv.Itoa(size<<20), script(t, tab, panel, file, helpers+`
-		const r = await request(berth + "/volumes/" + mine + "/files/content?path=world.bin", {headers: {Authorization: "Bearer " + token, Range: "bytes=0-3"}});
+		const r = await fetch(berth + "/volumes/" + mine + "/files/content?path=world.bin", {headers: {Authorization: "Bearer " + token, Range: "bytes=0-3"}});
 		return r.status + " " + r.headers.get("Content-Range")`))
 	require.Equal(t, "open", script(t, tab, panel, file, helpers+`return socket()`))
 
 	for _, attack := range []string{
 		`return (await put(mine, "evil", file)).status + ""`,
-		`return (await request(berth + "/containers/mc", {headers: {Authorization: "Bearer " + token, Accept: "` + client.Vendor + `"}})).status + ""`,
-		`return (await request(berth + "/healthz")).status + ""`,
+		`return (await fetch(berth + "/containers/mc", {headers: {Authorization: "Bearer " + token, Accept: "` + client.Vendor + `"}})).status + ""`,
+		`return (await fetch(berth + "/healthz")).status + ""`,
 	} {
 		require.Equal(t, "TypeError", script(t, tab, evil, file, helpers+attack), attack)
 	}

@@ -4,17 +4,18 @@ import (
 	"context"
 	"flag"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"berth/hack/test/browsertest"
 )
 
 // TestMain runs more tests in parallel than there are cores, because they mostly wait for the
 // engine and the browser, which it ends after all of them.
 func TestMain(m *testing.M) {
+	browsertest.Main()
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -31,16 +32,14 @@ func TestMain(m *testing.M) {
 var chromium, endChromium = func() (func() (context.Context, error), func()) {
 	end := func() {}
 	begin := sync.OnceValues(func() (context.Context, error) {
-		out, err := exec.Command("../chromium.sh").Output()
-		if err != nil {
-			return nil, err
-		}
 		dir, err := os.MkdirTemp("", "berth-ui")
 		if err != nil {
 			return nil, err
 		}
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(strings.TrimSpace(string(out))),
-			chromedp.NoSandbox, chromedp.UserDataDir(dir))
+		options, err := browsertest.Options("../chromium.sh", dir)
+		if err != nil {
+			return nil, err
+		}
 		ctx, stopProcess := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, stop := chromedp.NewContext(ctx)
 		end = func() {

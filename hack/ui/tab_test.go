@@ -207,14 +207,11 @@ func visitLogin(p *tab, b *berthtest.Berth) {
 	p.open("http://"+b.Addr+"/ui/", "document.activeElement?.id === 'token'")
 }
 
-// open loads an address until an expression is true. Chromium aborts the load of a page when the
-// host gets or loses a network interface, as with each container that another test starts.
+// open loads an address, and waits until an expression is true.
 func (p *tab) open(address, expression string) {
 	p.t.Helper()
-	berthtest.Until(p.t, wait, expression, func() bool {
-		p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(address)) // another fragment alone loads nothing
-		return berthtest.Within(5*time.Second, func() bool { return eval[bool](p, expression) })
-	})
+	p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(address)) // another fragment alone loads nothing
+	p.until(address, expression)
 }
 
 // goTo changes the place in the page.

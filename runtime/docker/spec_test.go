@@ -117,7 +117,8 @@ var unusedByBuild = []string{
 	"MachineID",  // Create writes it into the container
 	"Entrypoint", // Create completes the command with the image's
 
-	// package intent refuses them: the engine has one machine
+	// package intent or the configuration refuses them: the engine has one machine
+	"Mounts.Claim",
 	"Placement.NodeSelector", "Placement.PriorityClass", "Placement.RuntimeClass",
 	"Placement.Tolerations.Effect", "Placement.Tolerations.Key", "Placement.Tolerations.Value",
 }
