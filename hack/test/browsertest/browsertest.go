@@ -36,7 +36,7 @@ func Options(chromium, data string) ([]chromedp.ExecAllocatorOption, error) {
 		chromedp.NoSandbox, chromedp.UserDataDir(data)), err
 }
 
-// execWithoutNetlink runs a browser in place of this process that is not told of network interfaces. Chromium aborts every
+// execWithoutNetlink runs a browser in place of this process that receives no events of network interfaces. Chromium aborts every
 // request when the host gets or loses one, as with each container that another test starts.
 func execWithoutNetlink(path string) error {
 	runtime.LockOSThread()       // the filter is that of the thread
