@@ -26,4 +26,10 @@ func TestLongNames(t *testing.T) {
 		may: func(string) bool { return true }}
 	require.ErrorContains(t, f.requests(), "too long")
 	require.LessOrEqual(t, len(f.pending), 3)
+
+	f = &filter{pending: map[uint32]*fileChange{}}
+	for id := range uint32(1000) { // of one that reads them they are forgotten
+		require.NoError(t, f.await(id, &fileChange{size: 100_000}))
+		f.answered(id, false, false)
+	}
 }
