@@ -74,11 +74,23 @@ func TestFloodOfOrders(t *testing.T) {
 	berthtest.Until(t, 3*time.Minute, "the others are refused", func() bool { return busy.Load() == 6 })
 	open()
 	w.unmarked(t)
+	require.Equal(t, int32(6), busy.Load())
+	again := &gate{"PATCH /volumes/", make(chan struct{}), make(chan struct{})}
+	close(again.open)
+	next.Store(again)
+	berthtest.Until(t, 3*time.Minute, "those that have ended count no more", func() bool {
+		pages[0].Send("set state", "kill")
+		select {
+		case <-again.held:
+			return true
+		default:
+			return false
+		}
+	})
 	for _, s := range pages {
 		s.Send("set state", "dance")
 	}
 	all.Wait()
-	require.Equal(t, int32(6), busy.Load())
 }
 
 // TestTransferEndsWithAccess: what a browser still uploads or downloads ends when its user loses the access.
