@@ -3,9 +3,11 @@ package transfer
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/store"
 )
 
@@ -265,6 +268,72 @@ func TestRounds(t *testing.T) {
 		since := time.Now()
 		w.stays(v1.TransferFailed, "cannot be reached")
 		require.Less(t, time.Since(since), patience+10*time.Minute)
+	})
+}
+
+// TestBandwidth: a transfer sends no faster than its own limit and than that of all transfers, also while the container is stopped;
+// a changed limit of all of them counts at once.
+func TestBandwidth(t *testing.T) {
+	const burst, size, limit = 256 << 10, 2 << 20, v1.LeastBandwidth
+	least := time.Duration((size-burst)/limit) * time.Second
+	for _, test := range []struct {
+		own, all int64
+		least    time.Duration
+	}{{0, 0, 0}, {limit, 0, least}, {0, limit, least}, {limit, 4 * limit, least}, {4 * limit, limit, least}, {8 * limit, 4 * limit, least / 4}} {
+		t.Run(fmt.Sprint(test.own, " ", test.all), func(t *testing.T) {
+			live(t, func(w *world) {
+				w.bandwidth.Store(test.all)
+				w.content = strings.Repeat("x", size)
+				within := func(since time.Time) {
+					t.Helper()
+					require.GreaterOrEqual(t, time.Since(since), test.least)
+					require.Less(t, time.Since(since), test.least+10*time.Second)
+				}
+				since := time.Now()
+				w.move(func(r *v1.TransferRequest) { r.Bandwidth = test.own })
+				w.await(v1.TransferStopping)
+				within(since)
+				w.mu.Lock()
+				w.content = strings.Repeat("y", size)
+				w.mu.Unlock()
+				time.Sleep(time.Minute) // the limits have their burst again
+				since = time.Now()
+				w.exited()
+				w.await(v1.TransferCompleted)
+				within(since)
+			})
+		})
+	}
+	live(t, func(w *world) {
+		w.bandwidth.Store(limit)
+		w.content = strings.Repeat("x", size)
+		w.move(nil)
+		w.await(v1.TransferCopying)
+		w.bandwidth.Store(0)
+		since := time.Now()
+		w.await(v1.TransferStopping)
+		require.Less(t, time.Since(since), least/2)
+	})
+	synctest.Test(t, func(t *testing.T) { // two transfers share the limit of all, and nothing else
+		r := &reconciler{Options{Throttle: controller.NewThrottle(func() int64 { return 4 * limit })}}
+		take := func(own int64) time.Duration {
+			since := time.Now()
+			var both sync.WaitGroup
+			for range 2 {
+				both.Go(func() {
+					spec := v1.TransferSpec{TransferRequest: v1.TransferRequest{Bandwidth: own}}
+					content := r.throttled(t.Context(), v1.Transfer{Spec: spec}, strings.NewReader(strings.Repeat("x", size)))
+					n, err := io.Copy(io.Discard, content)
+					require.NoError(t, err)
+					require.EqualValues(t, size, n)
+				})
+			}
+			both.Wait()
+			return time.Since(since).Round(time.Second)
+		}
+		require.Equal(t, (2*size-burst)/(4*limit)*time.Second, take(0))
+		time.Sleep(time.Minute)
+		require.Equal(t, least, take(limit))
 	})
 }
 

@@ -52,6 +52,8 @@ type world struct {
 	takes   time.Duration // of each sending
 	writes  bool          // the tenant writes during each sending while the container is not stopped
 	reading error         // of the volume
+
+	bandwidth atomic.Int64 // of all transfers; 0: no limit
 }
 
 // node is a destination. It answers as the API does.
@@ -301,7 +303,7 @@ func (n *node) Send(_ context.Context, id string, content io.Reader) error {
 func (n *node) Commit(_ context.Context, id string, r v1.CommitRequest) (a v1.ArrivalView, err error) {
 	err = n.call("commit", func() error {
 		n.mu.Lock()
-		same := n.content == r.Digest
+		same := digestOf(n.content) == r.Digest
 		n.mu.Unlock()
 		if a, err = n.view(id); err != nil || a.State == v1.ArrivalCommitted || a.State == v1.ArrivalCancelled {
 			return err
@@ -408,7 +410,7 @@ func (w *world) run() {
 		Intent: Intent{Reserve: intent.ReserveTransfer, Release: intent.ReleaseTransfer, Complete: intent.CompleteTransfer,
 			Announce: intent.AnnounceTransfer, Runs: intent.Runs, ForgetToken: intent.ForgetToken, DeleteVolume: intent.DeleteVolume,
 			DeleteMoved: intent.DeleteMoved, Movable: intent.Movable},
-		Throttle: controller.NewThrottle(func() int64 { return 0 }),
+		Throttle: controller.NewThrottle(w.bandwidth.Load),
 		BackOff:  controller.BackOff{Initial: time.Second, Max: time.Minute}, Metrics: Register(w.metrics, w.here),
 		Loops: controller.NewMetrics(w.metrics)})
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -423,6 +425,8 @@ func (w *world) restart() {
 	w.stop()
 	w.run()
 }
+
+func digestOf(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 
 func (w *world) Flush(context.Context, string) error  { return nil }
 func (w *world) Settle(context.Context, string) error { return nil }
@@ -448,7 +452,7 @@ func (w *world) Send(ctx context.Context, _ string, listing io.Reader, to io.Wri
 	}
 	w.rounds++
 	w.sent = append(w.sent, opt)
-	sent.Tree.Digest, sent.Arrived = w.content, w.arrived
+	sent.Tree.Digest, sent.Arrived = digestOf(w.content), w.arrived
 	if !opt.Until.IsZero() {
 		sent.Left = w.left
 	}
