@@ -224,6 +224,21 @@ func DeleteMoved(s store.Writer, t v1.Transfer) error {
 	})
 }
 
+// DeleteMovedVolume is DeleteVolume for the volume that a transfer has copied to another node. One that has come back meanwhile is
+// another volume, and counts as not found.
+func DeleteMovedVolume(s store.Writer, t v1.Transfer) error {
+	return s.Update(func(tx *store.Tx) error {
+		o, err := getVolume(tx, t.Spec.VolumeID)
+		if err == nil && o.Meta.Created > t.Meta.Created {
+			err = v1.ErrVolumeNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return deleteUnused(tx, o.Meta.ID)
+	})
+}
+
 // Movable returns the backups that a transfer can take along, by id: they are completed, and nothing restores them.
 func Movable(tx *store.Tx, t v1.Transfer) (list []v1.Backup) {
 	if !t.Spec.Backups {

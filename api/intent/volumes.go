@@ -151,11 +151,16 @@ func DeleteVolume(s store.Writer, id string) error {
 		if err != nil {
 			return err
 		}
-		if by := HoldersOf(tx, o.Meta.ID); len(by) > 0 {
-			return errVolumeInUse(by[0])
-		}
-		return deleteVolume(tx, o.Meta.ID)
+		return deleteUnused(tx, o.Meta.ID)
 	})
+}
+
+// deleteUnused requests the deletion of a volume unless a container uses it.
+func deleteUnused(tx *store.Tx, id string) error {
+	if by := HoldersOf(tx, id); len(by) > 0 {
+		return errVolumeInUse(by[0])
+	}
+	return deleteVolume(tx, id)
 }
 
 // deleteVolume requests the deletion of a volume that no container uses, and removes its

@@ -99,7 +99,7 @@ func (d *daemon) transferLoops(m *controller.Metrics) []*controller.Loop {
 	return transfer.Loops(transfer.Options{
 		Store: d.store, Volumes: d.volumes, Connect: d.connect, Busy: d.mountedBy(true), Jobs: jobs,
 		Intent: transfer.Intent{Reserve: intent.ReserveTransfer, Release: intent.ReleaseTransfer, Complete: intent.CompleteTransfer,
-			Announce: intent.AnnounceTransfer, Runs: intent.Runs, ForgetToken: intent.ForgetToken, DeleteVolume: intent.DeleteVolume,
+			Announce: intent.AnnounceTransfer, Runs: intent.Runs, ForgetToken: intent.ForgetToken, DeleteVolume: intent.DeleteMovedVolume,
 			DeleteMoved: intent.DeleteMoved, Movable: intent.Movable},
 		Images: arrivalImages{d, pulls}, Archives: movedArchives{d.targets.local},
 		Throttle: controller.NewThrottle(func() int64 { return int64(d.settings.Current().Transfers.Bandwidth) }),

@@ -52,7 +52,7 @@ type Intent struct {
 	Announce     func(tx *store.Tx, t v1.Transfer) (v1.ArrivalRequest, error)
 	Runs         func(tx *store.Tx, t v1.Transfer) bool // whether the container is to run
 	ForgetToken  func(tx *store.Tx, id string) error
-	DeleteVolume func(s store.Writer, id string) error
+	DeleteVolume func(s store.Writer, t v1.Transfer) error
 	DeleteMoved  func(s store.Writer, t v1.Transfer) error     // the backups that went with it
 	Movable      func(tx *store.Tx, t v1.Transfer) []v1.Backup // the backups that can go with it
 }
@@ -497,7 +497,7 @@ func (r *reconciler) afterwards(t v1.Transfer) (controller.Result, error) {
 		}
 		err := r.Intent.DeleteMoved(r.Store, t)
 		if err == nil {
-			err = r.Intent.DeleteVolume(r.Store, t.Spec.VolumeID)
+			err = r.Intent.DeleteVolume(r.Store, t)
 		}
 		inUse := errors.Is(err, &v1.Error{Code: v1.VolumeInUse}) || errors.Is(err, &v1.Error{Code: v1.BackupInUse})
 		if inUse && now.Sub(*until) < removePatience { // the container is being removed, or a restore reads a backup

@@ -93,6 +93,26 @@ func TestVolumeStaysAfterAJump(t *testing.T) {
 	})
 }
 
+// TestVolumeThatCameBackStays: once a container is back whose volume was deleted here before its time, the transfer that took it away
+// leaves the volume alone.
+func TestVolumeThatCameBackStays(t *testing.T) {
+	live(t, func(w *world) {
+		w.move(nil)
+		w.await(v1.TransferStopping)
+		w.exited()
+		w.await(v1.TransferCompleted)
+		require.NoError(t, w.here.Update(func(tx *store.Tx) error {
+			return errors.Join(store.Containers.Purge(tx, "mc"), store.Volumes.Purge(tx, w.volume))
+		}))
+		require.NoError(t, w.here.Update(func(tx *store.Tx) error { return store.Volumes.Create(tx, w.volume, v1.VolumeSpec{}) }))
+		time.Sleep(25 * time.Hour)
+		require.Nil(t, w.get().Status.VolumeUntil)
+		v, err := store.Volumes.Get(w.here.Read(), w.volume)
+		require.NoError(t, err)
+		require.False(t, v.Meta.Deleted)
+	})
+}
+
 // TestRefused: what the destination refuses for good, or the source cannot do, ends the transfer in each phase before the
 // hand-over; the container runs here, and nothing of it stays there.
 func TestRefused(t *testing.T) {

@@ -408,7 +408,7 @@ func (w *world) run() {
 			return w.busy, nil
 		},
 		Intent: Intent{Reserve: intent.ReserveTransfer, Release: intent.ReleaseTransfer, Complete: intent.CompleteTransfer,
-			Announce: intent.AnnounceTransfer, Runs: intent.Runs, ForgetToken: intent.ForgetToken, DeleteVolume: intent.DeleteVolume,
+			Announce: intent.AnnounceTransfer, Runs: intent.Runs, ForgetToken: intent.ForgetToken, DeleteVolume: intent.DeleteMovedVolume,
 			DeleteMoved: intent.DeleteMoved, Movable: intent.Movable},
 		Throttle: controller.NewThrottle(w.bandwidth.Load),
 		BackOff:  controller.BackOff{Initial: time.Second, Max: time.Minute}, Metrics: Register(w.metrics, w.here),
