@@ -74,7 +74,7 @@ KUBE_DOCKER := TestContainerFieldsReachTheEngine|TestContainerOptions|TestDoctor
 KUBE_LACKS := TestDiskLimitCountsInodesAndUnlinkedFiles|TestMount.*|TestOOMKillFalse|TestRootLimit.*
 KUBE_TWO := TestMachineIsLost|TestStorm
 # What takes minutes there runs with BERTH_LONG=1.
-KUBE_SLOW := TestEveryPairOfVerbs|TestFiftyContainers|TestHandOver|TestKilledSchedules|TestKilledTransfers|TestPoolOfEveryPort|TestStartAfterKill
+KUBE_SLOW := TestCutTransfers|TestEveryPairOfVerbs|TestFiftyContainers|TestHandOver|TestKilledSchedules|TestKilledTransfers|TestPoolOfEveryPort|TestStartAfterKill
 
 test-kube: ## run the suite of engines, and tests of the daemon, on a Kubernetes cluster (the first time that takes 10 minutes)
 	@hack/docker.sh tools dockerd:docker.io openssl:openssl curl:curl runc:runc /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring

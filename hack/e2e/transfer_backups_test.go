@@ -89,7 +89,7 @@ func TestTransferOfALargeArchive(t *testing.T) {
 	require.Equal(t, "completed", before.State, before.Message)
 	require.NoError(t, os.Remove(world))
 	var through carried
-	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 8<<20, &through), "backups": true}))
+	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, &through, every(8<<20)), "backups": true}))
 	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
 	require.Equal(t, []string{id}, v.Backups)
 	require.Equal(t, before, backedUp(t, n.b, id))

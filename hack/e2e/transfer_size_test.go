@@ -94,7 +94,7 @@ func TestTransferOfManyFiles(t *testing.T) {
 	var through carried
 	source, destination := watchMemory(t, n.a), watchMemory(t, n.b)
 	began := time.Now()
-	id := n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, size*3/5, &through)})
+	id := n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, &through, every(size*3/5))})
 	v := ended(t, n.a, id)
 	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
 	took := time.Since(began)
@@ -149,10 +149,40 @@ func TestTransferOfAMillionFiles(t *testing.T) {
 	require.LessOrEqual(t, destination.grown(t), int64(512<<20))
 }
 
+// TestTransferBandwidth: a transfer sends no faster than transfers.bandwidth, nor than its own bandwidth. How much slower it is depends
+// on the machine.
+func TestTransferBandwidth(t *testing.T) {
+	t.Parallel()
+	const limit, size, burst = 256 << 10, 1 << 20, 256 << 10
+	n := nodes{berthtest.Start(t, berthtest.Options{Config: "transfers: {bandwidth: 256KiB}\n"}), berthtest.Start(t, berthtest.Options{})}
+	volume := n.a.Volume(t)
+	n.a.Made(t, "mc", berthtest.Spec{"volume_id": volume})
+	require.NoError(t, os.WriteFile(filepath.Join(n.a.Data, "volumes", volume, "world"), noise(size), 0o644))
+	moved := func(from, to *berthtest.Berth, own int) {
+		t.Helper()
+		v := ended(t, from, n.move(t, from, to, map[string]any{"bandwidth": own}))
+		require.Equal(t, v1.TransferCompleted, v.State, v.Message)
+		times := map[string]time.Time{}
+		for _, e := range events(t, from) {
+			if e.Event == v1.EventTransfer {
+				at, err := time.Parse(time.RFC3339Nano, e.Time)
+				require.NoError(t, err)
+				times[e.Data] = at
+			}
+		}
+		took := times[string(v1.TransferStopping)].Sub(times[string(v1.TransferCopying)])
+		require.GreaterOrEqual(t, took, time.Duration(size-burst)*time.Second/limit)
+		gone(t, from, "/volumes/"+volume)
+	}
+	moved(n.a, n.b, 0)
+	moved(n.b, n.a, limit)
+}
+
 // carried is what went through a proxy.
 type carried struct {
-	cuts  atomic.Int64 // connections that were cut
-	bytes atomic.Int64 // to the node
+	cuts   atomic.Int64 // connections that were cut
+	stalls atomic.Int64 // of them, those that carried nothing for a time before
+	bytes  atomic.Int64 // to the node
 }
 
 // Write implements io.Writer.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -243,7 +245,7 @@ func TestTransferOfALargeFile(t *testing.T) {
 	world := noise(40 << 20)
 	require.NoError(t, os.WriteFile(filepath.Join(n.a.Data, "volumes", volume, "world"), world, 0o640))
 	var through carried
-	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, 12<<20, &through)}))
+	v := ended(t, n.a, n.move(t, n.a, n.b, map[string]any{"url": cutting(t, n.b, &through, every(12<<20))}))
 	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
 	there, err := os.ReadFile(filepath.Join(n.b.Data, "volumes", volume, "world"))
 	require.NoError(t, err)
@@ -259,8 +261,17 @@ func noise(size int) []byte {
 	return b
 }
 
-// cutting opens a proxy in front of a node that cuts each connection behind some bytes, and returns its address.
-func cutting(t *testing.T, b *berthtest.Berth, carries int64, through *carried) string {
+// cut is where a connection is cut.
+type cut struct {
+	behind int64         // bytes that it carries, in both directions
+	stall  time.Duration // before it is cut
+}
+
+// every returns that each connection is cut behind some bytes.
+func every(bytes int64) func() cut { return func() cut { return cut{behind: bytes} } }
+
+// cutting opens a proxy in front of a node, and returns its address. next returns where the next connection is cut.
+func cutting(t *testing.T, b *berthtest.Berth, through *carried, next func() cut) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go func() {
@@ -276,18 +287,46 @@ func cutting(t *testing.T, b *berthtest.Berth, carries int64, through *carried) 
 					return
 				}
 				defer to.Close()
+				c := &cable{cut: next(), through: through}
 				go func() {
 					defer from.Close()
-					_, _ = io.Copy(from, to)
+					_, _ = io.Copy(end{c, from}, to)
 				}()
-				if sent, _ := io.CopyN(to, io.TeeReader(from, through), carries); sent == carries {
-					through.cuts.Add(1)
-				}
+				_, _ = io.Copy(end{c, to}, io.TeeReader(from, through))
 			}()
 		}
 	}()
 	t.Cleanup(func() { l.Close() })
 	return "http://" + l.Addr().String()
+}
+
+// cable is a connection that is cut.
+type cable struct {
+	cut
+	carried atomic.Int64
+	through *carried
+}
+
+// end is one end of a cable.
+type end struct {
+	*cable
+	w io.Writer
+}
+
+// Write implements io.Writer.
+func (e end) Write(p []byte) (int, error) {
+	before := e.carried.Add(int64(len(p))) - int64(len(p))
+	fits := min(int64(len(p)), max(0, e.behind-before))
+	n, err := e.w.Write(p[:fits])
+	if err == nil && n < len(p) {
+		pause(e.stall)
+		if before <= e.behind {
+			e.through.cuts.Add(1)
+			e.through.stalls.Add(min(1, int64(e.stall)))
+		}
+		err = io.ErrShortWrite
+	}
+	return n, err
 }
 
 // TestHandOver: once the commit was sent, the source starts the container no more, whatever is requested and even after a kill,
@@ -397,32 +436,57 @@ func TestDestinationIsGone(t *testing.T) {
 	require.Equal(t, 1, n.running(t))
 }
 
-// TestKilledTransfers kills either node at a moment of each transfer, in turns. At no time both nodes run the container, every
-// transfer ends, and no stamp is lost.
-func TestKilledTransfers(t *testing.T) {
-	t.Parallel()
-	rounds := rounds(4, 100)
-	n := startNodes(t)
+// moveOften moves a container that writes all the time from one node to the other and back, so many times. begin begins a transfer
+// and disturbs it. At no time both nodes run the container, every transfer completes, no stamp is lost, and the trees are equal.
+func (n nodes) moveOften(t *testing.T, rounds int, begin func(round int, from, to *berthtest.Berth) (id string)) {
 	volume := n.a.Volume(t)
 	n.a.Started(t, "mc", berthtest.Spec{"volume_id": volume, "start_pattern": "Done", "startup_command": stamper})
+	old := func(b *berthtest.Berth) string { return filepath.Join(b.Data, "volumes", volume, "old") }
+	prepareOld(t, filepath.Dir(old(n.a)))
+	require.NoError(t, os.WriteFile(filepath.Join(old(n.a), "world"), noise(5<<20), 0o604)) // it has two parts
 	stop, watched := make(chan struct{}), make(chan int, 1)
 	go func() {
-		most := 0
+		both := 0
 		for {
 			select {
 			case <-stop:
-				watched <- most
+				watched <- both
 				return
 			default:
-				most = max(most, n.running(t))
+				before, there, after := n.a.Processes(t)["mc"], n.b.Processes(t)["mc"], n.a.Processes(t)["mc"]
+				if before != "" && there != "" && before == after {
+					both++
+				}
 			}
 		}
 	}()
 	from, to := n.a, n.b
-	moved := 0
 	for round := range rounds {
-		id := n.move(t, from, to, nil)
-		time.Sleep(time.Duration(round%16) * 150 * time.Millisecond) // the moment of the kill is what is tested
+		v := ended(t, from, begin(round, from, to))
+		require.Equal(t, v1.TransferCompleted, v.State, "round %d: %s", round, v.Message)
+		berthtest.Until(t, time.Minute, "the container runs there", func() bool { return len(to.Processes(t)) == 1 })
+		checkStamps(t, to, volume)
+		written, arrived := stamps(t, from, volume), stamps(t, to, volume)
+		require.LessOrEqual(t, len(written), len(arrived), "round %d", round)
+		require.Equal(t, written, arrived[:len(written)], "round %d", round)
+		require.Empty(t, cmp.Diff(fullTree(t, old(from)), fullTree(t, old(to))), "round %d", round)
+		gone(t, from, "/containers/mc")
+		from.Must(t, "DELETE", "/volumes/"+volume, nil)
+		gone(t, from, "/volumes/"+volume)
+		from, to = to, from
+	}
+	close(stop)
+	require.Zero(t, <-watched, "how often both nodes ran the container")
+	t.Logf("%d transfers, %d stamps", rounds, checkStamps(t, from, volume))
+}
+
+// TestKilledTransfers kills either node at a moment of each transfer, in turns.
+func TestKilledTransfers(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t)
+	n.moveOften(t, rounds(4, 100), func(round int, from, to *berthtest.Berth) string {
+		id := n.move(t, from, to, map[string]any{"keep": "1h"})
+		pause(time.Duration(round%16) * 150 * time.Millisecond)
 		victim := from
 		if round%2 == 1 {
 			victim = to
@@ -430,20 +494,35 @@ func TestKilledTransfers(t *testing.T) {
 		victim.Kill9(t)
 		victim.Run(t)
 		victim.Ready(t)
-		v := ended(t, from, id)
-		require.Equal(t, v1.TransferCompleted, v.State, "round %d: %s", round, v.Message)
-		berthtest.Until(t, time.Minute, "the container runs there", func() bool { return len(to.Processes(t)) == 1 })
-		berthtest.Until(t, time.Minute, "the source has forgotten it", func() bool {
-			answer, err := from.Try(context.Background(), "GET", "/volumes/"+volume, nil)
-			return err == nil && answer.Status == 404
-		})
-		moved++
-		checkStamps(t, to, volume)
-		from, to = to, from
+		return id
+	})
+}
+
+// TestCutTransfers cuts every other connection behind a few bytes of its requests and answers, many of them after a time in which
+// it carries nothing. No part of a file could arrive if each connection was cut so early.
+func TestCutTransfers(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t)
+	var through carried
+	var connections atomic.Int64
+	next := func() cut {
+		if connections.Add(1)%2 == 0 {
+			return cut{behind: math.MaxInt64}
+		}
+		c := cut{behind: 1 + rand.Int64N(3<<10)}
+		if rand.IntN(3) == 0 {
+			c.stall = rand.N(time.Second)
+		}
+		return c
 	}
-	close(stop)
-	require.Equal(t, 1, <-watched, "containers that ran at once")
-	t.Logf("%d transfers with a kill each, %d stamps", moved, checkStamps(t, from, volume))
+	front := map[*berthtest.Berth]string{n.a: cutting(t, n.a, &through, next), n.b: cutting(t, n.b, &through, next)}
+	began := time.Now()
+	n.moveOften(t, rounds(2, 50), func(_ int, from, to *berthtest.Berth) string {
+		return n.move(t, from, to, map[string]any{"url": front[to], "keep": "1h"})
+	})
+	require.Positive(t, through.cuts.Load())
+	t.Logf("%d of %d connections were cut, %d of them after a stall; %.1f s", through.cuts.Load(), connections.Load(), through.stalls.Load(),
+		time.Since(began).Seconds())
 }
 
 // TestTransferIsGuardedByTLS: nothing is sent to a node whose certificate no authority vouches for, nor to a private address where
