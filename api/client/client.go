@@ -35,7 +35,7 @@ type Options struct {
 	Key     string        // Idempotency-Key of each POST; empty: none
 	TLS     *tls.Config   // nil: Go's defaults
 	Dialer  *net.Dialer   // of every connection, without a proxy; nil: Go's defaults
-	Timeout time.Duration // of one request; 0: DefaultTimeout
+	Timeout time.Duration // of one request but those whose method may take any time; 0: DefaultTimeout
 
 	// Retry is the mean time between two attempts of Watch and Follow to reconnect,
 	// 1 s if it is 0. If it is negative, they end with the first error instead. OnRetry,
@@ -160,6 +160,13 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 		return err
 	}
 	return c.send(request, into)
+}
+
+// work is Call for a request that the daemon answers when it has done all of it, which may take any time.
+func (c *Client) work(ctx context.Context, method, path string, body, into any) error {
+	patient := *c
+	patient.http = &http.Client{Transport: c.http.Transport}
+	return patient.Call(ctx, method, path, body, into)
 }
 
 // list sends a GET, and returns one field of the response.

@@ -48,6 +48,56 @@ func TestTimeout(t *testing.T) {
 	require.ErrorContains(t, c.Ready(t.Context()), "Timeout")
 }
 
+// TestWorkTakesAnyTime: what the daemon answers when it has done it is not ended by the timeout, but by its context.
+func TestWorkTakesAnyTime(t *testing.T) {
+	began, done := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		began <- struct{}{}
+		select {
+		case <-done:
+			_, _ = w.Write([]byte("{}"))
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	c, err := New(Options{URL: server.URL, Timeout: 20 * time.Millisecond})
+	require.NoError(t, err)
+	for name, do := range map[string]func(context.Context) error{
+		"copy":   func(ctx context.Context) error { return c.Files().Copy(ctx, "v", "a", "b") },
+		"delete": func(ctx context.Context) error { return c.Files().Delete(ctx, "v", "a") },
+		"compress": func(ctx context.Context) error {
+			_, err := c.Files().Compress(ctx, "v", v1.Compression{})
+			return err
+		},
+		"decompress": func(ctx context.Context) error {
+			_, err := c.Files().Decompress(ctx, "v", v1.Decompression{})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- do(ctx) }()
+		<-began
+		require.ErrorContains(t, c.Ready(t.Context()), "Timeout") // so it has taken longer than the timeout
+		select {
+		case err := <-ended:
+			require.NoError(t, err, name)
+			t.Fatal(name, "has ended")
+		case done <- struct{}{}:
+		}
+		require.NoError(t, <-ended, name)
+		go func() { ended <- do(ctx) }()
+		<-began
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled, name)
+	}
+}
+
 func TestObserve(t *testing.T) {
 	c, _ := serve(t, 404, `{"error":"Container not found"}`)
 	var seen string

@@ -50,13 +50,13 @@ func (s Files) Rename(ctx context.Context, volume, source, destination string) e
 		map[string]string{"source": source, "destination": destination}, nil)
 }
 
-// Copy copies a file or a folder with everything in it.
+// Copy copies a file or a folder with everything in it. It may take any time.
 func (s Files) Copy(ctx context.Context, volume, source, destination string) error {
-	return s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/copy",
+	return s.c.work(ctx, http.MethodPost, volumePath(volume)+"/copy",
 		map[string]string{"source": source, "destination": destination}, nil)
 }
 
-// Compress creates an archive, and returns its path and size.
+// Compress creates an archive, and returns its path and size. It may take any time.
 func (s Files) Compress(ctx context.Context, volume string, r v1.Compression) (a v1.Archive, err error) {
 	body := map[string]any{"format": r.Format, "output_name": r.Output, "paths": r.Paths}
 	if r.Folder != "" {
@@ -67,18 +67,18 @@ func (s Files) Compress(ctx context.Context, volume string, r v1.Compression) (a
 		Size    int64  `json:"size"`
 		Skipped int    `json:"skipped"`
 	}
-	err = s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/compress", body, &answer)
+	err = s.c.work(ctx, http.MethodPost, volumePath(volume)+"/compress", body, &answer)
 	return v1.Archive{Path: answer.Path, Size: answer.Size, Skipped: answer.Skipped}, err
 }
 
-// Decompress extracts an archive.
+// Decompress extracts an archive. It may take any time.
 func (s Files) Decompress(ctx context.Context, volume string, r v1.Decompression) (e v1.Extraction, err error) {
 	body := map[string]string{"archive_path": r.Archive, "destination": r.Destination, "encoding": r.Encoding}
 	var answer struct {
 		Skipped []v1.Skipped `json:"skipped"`
 		Total   int          `json:"skipped_total"`
 	}
-	err = s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/decompress", body, &answer)
+	err = s.c.work(ctx, http.MethodPost, volumePath(volume)+"/decompress", body, &answer)
 	return v1.Extraction{Skipped: answer.Skipped, SkippedTotal: answer.Total}, err
 }
 
@@ -87,9 +87,9 @@ func (s Files) Chmod(ctx context.Context, volume, path, mode string) error {
 	return s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/chmod", map[string]string{"path": path, "mode": mode}, nil)
 }
 
-// Delete deletes a file, or a folder with everything in it.
+// Delete deletes a file, or a folder with everything in it. It may take any time.
 func (s Files) Delete(ctx context.Context, volume, path string) error {
-	return s.c.Call(ctx, http.MethodDelete, filesPath(volume, query("path", path)), nil, nil)
+	return s.c.work(ctx, http.MethodDelete, filesPath(volume, query("path", path)), nil, nil)
 }
 
 func contentPath(volume, path string) string {
