@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -29,10 +28,12 @@ const (
 	adapterS3   = "s3"
 )
 
-// The bounds of the file with what a backup leaves out.
+// The bounds of what a backup leaves out, in bytes but for the lines: those of the file, and berth's.
 const (
-	maxIgnoreFile  = 32 << 10 // bytes
+	maxIgnoreFile  = 32 << 10
 	maxIgnoreLines = 256
+	maxIgnoreLine  = 1 << 10
+	maxIgnore      = 16 << 10
 )
 
 var errNoBackup = &refusal{404, "The requested backup was not found on this server.", false}
@@ -79,21 +80,28 @@ func (n *Node) backup(c *call) error {
 	return c.done(202, err)
 }
 
-// ignored returns the patterns of what a backup leaves out: those of the request, or of a file of the server.
+// ignored returns the patterns of what a backup leaves out: those of the request, or of a file of the server. One that berth
+// would refuse is passed over: a backup with too much is better than none.
 func (n *Node) ignored(ctx context.Context, volume, text string) (patterns []string) {
 	for _, name := range []string{".pelicanignore", ".pteroignore"} {
 		if text != "" {
 			break
 		}
 		if content, err := n.o.Berth.Files().Download(ctx, volume, name); err == nil {
-			part, _ := io.ReadAll(io.LimitReader(content, maxIgnoreFile)) // a backup with too much is better than none
-			text = string(part)
+			part, _ := io.ReadAll(io.LimitReader(content, maxIgnoreFile)) // what was read counts
+			if text = string(part); len(part) == maxIgnoreFile {
+				text = text[:strings.LastIndexByte(text, '\n')+1] // half a pattern would leave out something else
+			}
 			_ = content.Close()
 		}
 	}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() && len(patterns) < maxIgnoreLines {
-		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
+	left := maxIgnore
+	for line := range strings.Lines(text) {
+		line = strings.ToValidUTF8(strings.TrimSpace(line), "\uFFFD")
+		if line == "" || line[0] == '#' || len(line) > min(maxIgnoreLine, left) || strings.ContainsAny(line, "\x00\r") {
+			continue
+		}
+		if left -= len(line); len(patterns) < maxIgnoreLines {
 			patterns = append(patterns, line)
 		}
 	}
