@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -22,14 +24,29 @@ type event struct {
 
 	needs string // the permission that a socket must have; empty: none
 	line  bool   // of the console
-	frame *websocket.PreparedMessage
+	frame []byte // as sockets write it; nil: not prepared
 }
 
-// prepared returns an event that is encoded and compressed once for all sockets.
+// prepared returns an event that is encoded once for all sockets.
 func (e event) prepared() event {
 	text, _ := json.Marshal(e) // of this package: it cannot fail
-	e.frame, _ = websocket.NewPreparedMessage(websocket.TextMessage, text)
+	e.frame = frameOf(websocket.TextMessage, text)
 	return e
+}
+
+// frameOf returns a whole message of a server as RFC 6455 has it. It is not compressed: a line is short.
+func frameOf(kind int, content []byte) []byte {
+	const final, two, eight = 0x80, 126, 127 // bytes of the length that follows
+	frame := []byte{final | byte(kind)}
+	switch size := len(content); {
+	case size < two:
+		frame = append(frame, byte(size))
+	case size <= math.MaxUint16:
+		frame = binary.BigEndian.AppendUint16(append(frame, two), uint16(size))
+	default:
+		frame = binary.BigEndian.AppendUint64(append(frame, eight), uint64(size))
+	}
+	return append(frame, content...)
 }
 
 // object returns an event whose argument is a value as JSON.

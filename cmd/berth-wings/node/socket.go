@@ -1,7 +1,7 @@
 package node
 
 import (
-	"cmp"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,10 +117,12 @@ func (n *Node) webSocket(c *call) error {
 	return nil
 }
 
-// paceControl has pings and pongs wait as messages do.
+// paceControl has pings and pongs wait as messages do. The answer to a ping is queued: write alone writes.
 func (s *socket) paceControl() {
-	pong := s.conn.PingHandler()
-	s.conn.SetPingHandler(func(text string) error { return cmp.Or(s.pace.Wait(s.n.ctx), pong(text)) })
+	s.conn.SetPingHandler(func(text string) error {
+		s.put(event{frame: frameOf(websocket.PongMessage, []byte(text))})
+		return s.pace.Wait(s.n.ctx)
+	})
 	s.conn.SetPongHandler(func(string) error { return s.pace.Wait(s.n.ctx) })
 }
 
@@ -208,19 +210,23 @@ func (s *socket) sendHistory(lines []string) {
 	}
 }
 
-// write writes what is queued until the socket ends.
+// write writes what is queued until the socket ends, many frames at once.
 func (s *socket) write(ctx context.Context) {
 	defer s.close()
 	defer s.forget()
+	conn := s.conn.NetConn()
+	out := bufio.NewWriter(conn)
 	for {
 		s.mu.Lock()
 		list, size := s.queue, s.queued
 		s.queue = nil
 		s.mu.Unlock()
 		for _, e := range list {
-			if s.conn.SetWriteDeadline(time.Now().Add(writeTime)) != nil || s.conn.WritePreparedMessage(e.frame) != nil {
-				return
-			}
+			_ = conn.SetWriteDeadline(time.Now().Add(writeTime)) // the write returns the error
+			_, _ = out.Write(e.frame)                            // as Flush does
+		}
+		if out.Flush() != nil {
+			return
 		}
 		s.written(size)
 		select {
