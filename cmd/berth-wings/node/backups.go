@@ -88,7 +88,7 @@ func (n *Node) ignored(ctx context.Context, volume, text string) (patterns []str
 			break
 		}
 		if content, err := n.o.Berth.Files().Download(ctx, volume, name); err == nil {
-			part, _ := io.ReadAll(io.LimitReader(content, maxIgnoreFile)) // what was read counts
+			part, _ := io.ReadAll(io.LimitReader(content, maxIgnoreFile)) // a part is enough
 			if text = string(part); len(part) == maxIgnoreFile {
 				text = text[:strings.LastIndexByte(text, '\n')+1] // half a pattern would leave out something else
 			}
