@@ -85,6 +85,25 @@ func TestRestoreInAClaimContinues(t *testing.T) {
 	}
 }
 
+// TestRestoreThatCannotBeCompleted keeps its volume from use, and no other, until it can be completed.
+func TestRestoreThatCannotBeCompleted(t *testing.T) {
+	b := newBox(t, fixed())
+	require.NoError(t, b.Ensure("other"))
+	tree := filepath.Join(filepath.Dir(b.dir), ".tmp", id, "restored")
+	require.NoError(t, os.MkdirAll(tree, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "file"), []byte("new"), 0o600))
+	require.NoError(t, os.Remove(b.dir))
+	require.NoError(t, os.WriteFile(b.dir, nil, 0o600)) // no entry can enter it
+	again := reopen(t, b, fixed())
+	require.NoError(t, again.Check("other"))
+	require.ErrorContains(t, again.Check(id), "complete its restore")
+	require.FileExists(t, filepath.Join(tree, "file"))
+	require.NoError(t, os.Remove(b.dir))
+	require.NoError(t, os.Mkdir(b.dir, 0o700))
+	require.NoError(t, again.Check(id))
+	require.Equal(t, "new", b.get(t, "file"))
+}
+
 // TestRestoreInAClaimIsUndone: after an entry that cannot be moved, the volume is as it was.
 func TestRestoreInAClaimIsUndone(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -98,6 +98,9 @@ type state struct {
 	quota *quota
 
 	replacing sync.Mutex // held from the check of a file until it is replaced or deleted
+
+	completing sync.Mutex // held while a killed restore is completed
+	incomplete bool       // a killed restore could not be completed yet; guarded by completing
 }
 
 // of returns the state of a volume.
@@ -135,7 +138,7 @@ func New(base string, opt Options) (*Manager, error) {
 	m := &Manager{base: base, opt: opt, exchange: exchange, run: randomName("") + "-",
 		zips: semaphore.NewWeighted(opt.Limits.ZipDirectories), volumes: map[string]*state{}, opened: map[*openedFile]bool{}}
 	for _, dir := range m.bases() {
-		if err := m.completeRestores(dir); err != nil {
+		if err := m.findRestores(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -356,6 +359,9 @@ func (m *Manager) open(ctx context.Context, id string) (*Volume, error) {
 		return nil, err
 	}
 	s := m.of(id)
+	if err := m.completeRestore(s, id); err != nil {
+		return nil, err
+	}
 	done := s.read() // before the directory is opened, which a restore replaces
 	r, info, err := openRoot(m.Path(id))
 	if err != nil {

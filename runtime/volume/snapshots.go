@@ -244,7 +244,7 @@ func exchange(in *fsys.Folder, name string, base *fsys.Folder, id string) error 
 // cannot exchange them (NFS, FUSE). While it exists, the directory may be missing.
 const restoredName = "restored"
 
-// replace is exchange with two renames. After a kill, completeRestores takes the next one.
+// replace is exchange with two renames. After a kill, completeRestore takes the next one.
 func replace(in *fsys.Folder, name string, base *fsys.Folder, id string) error {
 	if err := errors.Join(in.RenameTo(name, in, restoredName, 0), in.Sync()); err != nil {
 		return err
@@ -258,35 +258,48 @@ func replace(in *fsys.Folder, name string, base *fsys.Folder, id string) error {
 	return nil
 }
 
-// completeRestores gives the volumes in base without a directory the tree that a killed restore had completed. Where
-// the directory is still there, the tree is to be removed.
-func (m *Manager) completeRestores(base string) error {
-	folder, err := fsys.NewFolder(os.OpenRoot(base))
-	if err != nil {
-		return fsys.IgnoreMissing(err)
-	}
-	defer folder.Close()
+// findRestores completes the killed restores of the volumes in base. One that cannot be completed is tried again when
+// its volume is opened, so that it keeps only this volume from use.
+func (m *Manager) findRestores(base string) error {
 	temps, err := os.ReadDir(filepath.Join(base, tempDir))
 	for _, e := range temps {
-		id, in := e.Name(), filepath.Join(base, tempDir, e.Name())
-		if checkID(id) != nil {
-			continue
-		}
-		if m.opt.Fixed(id) {
-			if err := completeContent(folder, id); err != nil {
-				return fmt.Errorf("volume %s: complete its restore: %w", id, err)
-			}
-			continue
-		}
-		to := filepath.Join(base, id)
-		if _, err := os.Lstat(to); err == nil {
-			to = filepath.Join(in, randomName(removedPrefix))
-		}
-		if err := fsys.IgnoreMissing(os.Rename(filepath.Join(in, restoredName), to)); err != nil {
-			return fmt.Errorf("volume %s: complete its restore: %w", id, err)
+		if id := e.Name(); checkID(id) == nil && m.baseOf(id) == base {
+			s := m.of(id)
+			s.incomplete = true
+			_ = m.completeRestore(s, id)
 		}
 	}
 	return fsys.IgnoreMissing(err)
+}
+
+// completeRestore gives a volume without a directory the tree that a killed restore had completed. Where the directory
+// is still there, the tree is to be removed.
+func (m *Manager) completeRestore(s *state, id string) error {
+	s.completing.Lock()
+	defer s.completing.Unlock()
+	if !s.incomplete {
+		return nil
+	}
+	base, err := m.openBase(id)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	if m.opt.Fixed(id) {
+		err = completeContent(base, id)
+	} else {
+		in := path.Join(tempDir, id)
+		to := id
+		if _, err := base.Lstat(id); err == nil {
+			to = path.Join(in, randomName(removedPrefix))
+		}
+		err = fsys.IgnoreMissing(base.Rename(path.Join(in, restoredName), to))
+	}
+	if err != nil {
+		return fmt.Errorf("volume %s: complete its restore: %w", id, err)
+	}
+	s.incomplete = false
+	return nil
 }
 
 // extract creates the new tree.
