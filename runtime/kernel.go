@@ -48,7 +48,8 @@ func Inotify() error {
 	for range inotifySpare {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 		if err != nil {
-			return fmt.Errorf("less than %d inotify instances are left: stop the container that has most, or raise fs.inotify.max_user_instances", inotifySpare)
+			return fmt.Errorf("less than %d inotify instances are left: stop the container that has most, or raise "+
+				"fs.inotify.max_user_instances", inotifySpare)
 		}
 		defer unix.Close(fd)
 	}

@@ -173,13 +173,16 @@ func (s *Store) checkSchema(t *kv.Txn) (isNew bool, err error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		for item := range t.Scan("", "") {
-			return false, fmt.Errorf("%w: it has the key %q but no schema version; restore a backup, or move its directory away to start with an empty store, which never touches the containers of this one", ErrDamaged, item.Key())
+			return false, fmt.Errorf("%w: it has the key %q but no schema version; restore a backup, or move its directory away to start with an "+
+				"empty store, which never touches the containers of this one", ErrDamaged, item.Key())
 		}
 		return true, nil
 	case err != nil && !errors.Is(err, ErrDamaged):
 		return false, err
 	case err != nil || version != schemaVersion:
-		return false, fmt.Errorf("%w: its schema is not version %d; start the version that wrote it, or restore a backup that this one has made, or move its directory away to start with an empty store, which never touches the containers of this one", ErrSchema, schemaVersion)
+		return false, fmt.Errorf("%w: its schema is not version %d; start the version that wrote it, or restore a backup that this one has "+
+			"made, or move its directory away to start with an empty store, which never touches the containers of this one", ErrSchema,
+			schemaVersion)
 	}
 	return false, nil
 }

@@ -128,7 +128,8 @@ func checkDepth(tx *store.Tx, minter Principal) error {
 		id = o.Spec.Parent
 	}
 	if depth >= maxDepth {
-		return v1.Errorf(v1.TooManyTokens, "Token is number %d in a chain of minted tokens, which is the maximum: mint with an earlier one", depth)
+		return v1.Errorf(v1.TooManyTokens,
+			"Token is number %d in a chain of minted tokens, which is the maximum: mint with an earlier one", depth)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func checkArrivalBackup(f *v1.FieldErrors, field string, c v1.ContainerSpec, b *
 	}
 	b.Spec = v1.BackupSpec{VolumeID: c.VolumeID, BackupRequest: b.Spec.BackupRequest, Policy: b.Spec.Policy, Schedule: b.Spec.Schedule}
 	b.Status = v1.BackupStatus{State: v1.JobCompleted, StartedAt: st.StartedAt, FinishedAt: st.FinishedAt, Size: st.Size,
-		Unpacked: st.Unpacked, Files: st.Files, Checksum: st.Checksum, Skipped: v1.FirstSkipped(st.Skipped, v1.ListedSkipped, v1.ListedSkippedBytes),
+		Unpacked: st.Unpacked, Files: st.Files, Checksum: st.Checksum,
+		Skipped:      v1.FirstSkipped(st.Skipped, v1.ListedSkipped, v1.ListedSkippedBytes),
 		SkippedTotal: st.SkippedTotal, Progress: v1.Progress{Bytes: st.Unpacked, Total: st.Unpacked}}
 }
 

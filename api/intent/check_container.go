@@ -234,7 +234,8 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	checkUser(f, "user", spec.User)
 	checkShm(f, spec)
 	if spec.Hostname != "" && (len(spec.Hostname) > maxHostname || !hostName.MatchString(spec.Hostname)) {
-		f.Add("hostname", "must be at most %d letters, digits, - or ., where each label begins and ends with a letter or digit, such as mc.example.com", maxHostname)
+		f.Add("hostname", "must be at most %d letters, digits, - or ., where each label begins and ends with a letter or digit, such as "+
+			"mc.example.com", maxHostname)
 	}
 	if spec.Timezone != "" {
 		checkTimezone(f, spec.Timezone)
@@ -449,7 +450,8 @@ func checkRegistry(f *v1.FieldErrors, spec v1.ContainerSpec) {
 	switch host := spec.RegistryAuth; {
 	case FromRegistry(spec.Image, host) || spec.InstallImage != "" && FromRegistry(spec.InstallImage, host):
 	case image != install:
-		f.Add("image", "must be from %s, the registry that registry_auth names, unless install_image is; it is from %s, and install_image from %s", host, image, install)
+		f.Add("image", "must be from %s, the registry that registry_auth names, unless install_image is; it is from %s, and "+
+			"install_image from %s", host, image, install)
 	default:
 		f.Add("image", "must be from %s, the registry that registry_auth names; it is from %s", host, image)
 	}

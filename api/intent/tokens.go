@@ -55,7 +55,8 @@ func checkScopes(f *v1.FieldErrors, want []v1.Scope, limited bool) {
 		if !slices.Contains(v1.Scopes(), scope) {
 			f.Add(fmt.Sprintf("scopes[%d]", i), "must be one of read, power, console, files, network, admin, arrive")
 		} else if limited && !slices.Contains(v1.TenantScopes(), scope) {
-			f.Add(fmt.Sprintf("scopes[%d]", i), "must not be %s with containers: a token that is limited to containers may hold read, power, console and files", scope)
+			f.Add(fmt.Sprintf("scopes[%d]", i),
+				"must not be %s with containers: a token that is limited to containers may hold read, power, console and files", scope)
 		}
 	}
 }

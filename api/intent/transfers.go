@@ -270,7 +270,8 @@ func AnnounceTransfer(tx *store.Tx, t v1.Transfer) (r v1.ArrivalRequest, err err
 	spec.InternalID, spec.Ports = o.Meta.ID, MapPorts(new(v1.FieldErrors), o.Spec.Ports, t.Spec.Ports)
 	spec.Deferred, spec.RequestedBy, spec.Power = nil, v1.Actor{}, v1.PowerOff
 	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration, spec.Arrived = 0, 0, 0, 0
-	r = v1.ArrivalRequest{ArrivalID: t.Meta.ID, Container: spec, Volume: volume.Spec, Bytes: volume.Status.Size, RandomPorts: t.Spec.RandomPorts}
+	r = v1.ArrivalRequest{ArrivalID: t.Meta.ID, Container: spec, Volume: volume.Spec, Bytes: volume.Status.Size,
+		RandomPorts: t.Spec.RandomPorts}
 	switch policy, err := FindPolicy(tx, t.Spec.VolumeID); {
 	case err == nil:
 		policy.Spec.Maker, policy.Spec.RequestedBy = v1.Maker{}, v1.Actor{}

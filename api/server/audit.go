@@ -29,7 +29,8 @@ func newAuditor(db *store.Store, r prometheus.Registerer) auditor {
 	a := auditor{store: db, refused: limit.NewRate(limit.RefusedEntries()), pace: limit.NewRate(limit.Changes()),
 		keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_audit_entries_total",
-			Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not be written.",
+			Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not " +
+				"be written.",
 		}, []string{"result"})}
 	for _, result := range []string{accepted, refusedResult, failed, unrecorded} {
 		a.entries.WithLabelValues(result)

@@ -15,7 +15,8 @@ import (
 )
 
 // errLargeFile is the refusal of a file that does not fit into a JSON body.
-var errLargeFile = v1.Errorf(edge.ErrTooLarge.Code, "Request body is too large: send a large file with PUT /volumes/<volume_id>/files/content?path=")
+var errLargeFile = v1.Errorf(edge.ErrTooLarge.Code,
+	"Request body is too large: send a large file with PUT /volumes/<volume_id>/files/content?path=")
 
 // write writes a file whose content comes in a JSON body.
 func (s files) write(c *call) error {

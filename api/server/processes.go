@@ -73,7 +73,9 @@ func (p processes) checkCommand(id, command string) error {
 	}
 	for part := range strings.Lines(command) {
 		if len(strings.TrimRight(part, "\r\n")) > maxTerminalLine {
-			return v1.Errorf(v1.InvalidRequest, "command: must have at most %d bytes a line, because a terminal keeps no more: containers with tty: false take longer ones", maxTerminalLine)
+			return v1.Errorf(v1.InvalidRequest,
+				"command: must have at most %d bytes a line, because a terminal keeps no more: containers with tty: false take longer ones",
+				maxTerminalLine)
 		}
 	}
 	return nil

@@ -91,8 +91,9 @@ func (s transfers) list(*call) (transfersBody, error) {
 const cancelWait = 20 * time.Second
 
 // unanswered is the refusal to give a container back while nobody knows whether the destination runs it.
-var unanswered = v1.Errorf(v1.Transferring, "The destination has not answered, and may run the container: the transfer goes on as soon as it answers. "+
-	"If it is gone for ever and will never run the container, add ?destination_is_gone=true")
+var unanswered = v1.Errorf(v1.Transferring,
+	"The destination has not answered, and may run the container: the transfer goes on as soon as it answers. "+
+		"If it is gone for ever and will never run the container, add ?destination_is_gone=true")
 
 // cancel ends a transfer, and waits for its end.
 func (s transfers) cancel(c *call) (v1.TransferView, error) {

@@ -27,7 +27,8 @@ func newMetrics(r prometheus.Registerer) metrics {
 		received: bytes.WithLabelValues("received"),
 		sent:     bytes.WithLabelValues("sent"),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_sftp_logins_total",
-			Help: "SFTP logins by result: accepted, refused (wrong user, token or key), denied (scope of the token), limited (too many sessions), or unstored if the store failed."},
+			Help: "SFTP logins by result: accepted, refused (wrong user, token or key), denied (scope of the token), limited (too many " +
+				"sessions), or unstored if the store failed."},
 			[]string{"result"}),
 	}
 	for _, result := range []string{loginAccepted, loginRefused, loginDenied, loginLimited, loginUnstored} {

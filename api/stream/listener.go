@@ -354,7 +354,8 @@ func (l *Listener) skip(b *batch, r *reader, to int64, end journal.Position) {
 		return
 	}
 	l.hub.dropped.Add(float64(lines))
-	m := NewMessage(v1.EventMessage, "", fmt.Sprintf("%d console lines were dropped: this client reads too slowly", lines), l.hub.options.Now())
+	m := NewMessage(v1.EventMessage, "", fmt.Sprintf("%d console lines were dropped: this client reads too slowly", lines),
+		l.hub.options.Now())
 	m.SinceLine, m.Line = from.String(), j.Cursor(to).String()
 	b.list = append(b.list, m)
 }

@@ -50,7 +50,8 @@ func eventKinds() []string {
 // container, or else the kind of the event.
 func newEventCounter() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_events_total",
-		Help: "Stored transitions, by the state of a container, or daemon_message, backup, restore, pull, schedule or transfer."}, []string{"event"})
+		Help: "Stored transitions, by the state of a container, or daemon_message, backup, restore, pull, schedule or transfer."},
+		[]string{"event"})
 	for _, p := range v1.Phases() {
 		c.WithLabelValues(string(p))
 	}

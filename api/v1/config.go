@@ -136,7 +136,7 @@ type KubernetesConfig struct {
 	Namespace       string                 `json:"namespace"`        // of the pods; empty: that of the pod that berth runs in
 	Claim           string                 `json:"claim"`            // the persistent volume claim at storage.volumes_path
 	Claims          map[string]VolumeClaim `json:"claims"`           // further claims with volumes, by the storage that a volume names
-	VolumeClass     string                 `json:"volume_class"`     // StorageClass of a claim for each new volume without a storage; empty: they lie on Claim
+	VolumeClass     string                 `json:"volume_class"`     // StorageClass of the claims of new volumes; empty: they lie on Claim
 	VolumeSize      Size                   `json:"volume_size"`      // of such a claim whose volume has no limit when it is created
 	Keeper          string                 `json:"keeper"`           // path of berth-keeper; empty: beside berth
 	RequestsPercent int                    `json:"requests_percent"` // of a limit of memory or processors, which the scheduler reserves

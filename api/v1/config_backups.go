@@ -47,7 +47,8 @@ func (b BackupsConfig) Admit(t Target, u BackupUse) error {
 	limit := b.MaxSizeOf(t)
 	switch {
 	case u.VolumeMost > 0 && u.VolumeBytes >= u.VolumeMost:
-		return Errorf(BackupsFull, "The backups of the volume have %d MiB, which is the limit (backups.max_volume_size): delete some of them", u.VolumeBytes>>20)
+		return Errorf(BackupsFull, "The backups of the volume have %d MiB, which is the limit (backups.max_volume_size): delete some of them",
+			u.VolumeBytes>>20)
 	case u.Volume >= b.MaxPerVolume:
 		return Errorf(TooManyBackups, "The volume has %d backups (backups.max_per_volume): delete some of them", u.Volume)
 	case u.Host >= MaxBackups:

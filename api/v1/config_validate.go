@@ -145,7 +145,8 @@ func (d DockerConfig) validate(f *FieldErrors) {
 	}
 	f.check(d.Network == "" || networkPattern.MatchString(d.Network) && d.Network != "host", "docker.network",
 		"must be the name of a network, and not the host's")
-	f.check(d.MTU == 0 || d.MTU >= 576 && d.MTU <= 65535, "docker.mtu", "must be between 576 and 65535, or 0 for that of the host's default route")
+	f.check(d.MTU == 0 || d.MTU >= 576 && d.MTU <= 65535, "docker.mtu",
+		"must be between 576 and 65535, or 0 for that of the host's default route")
 	f.check(d.PidsLimit > 0, "docker.pids_limit", "must be above 0")
 	f.check(d.NofileLimit == 0 || d.NofileLimit >= 64 && d.NofileLimit <= 1<<20, "docker.nofile_limit", "must be 0 or between 64 and 1048576")
 	f.check(d.RootLimit == 0 || d.RootLimit >= MiB, "docker.root_limit", "must be at least 1MiB, or 0 for no limit")
@@ -187,7 +188,8 @@ func (c Config) validateEngine(f *FieldErrors) {
 		f.check(found && annotationPattern.MatchString(key), fmt.Sprintf("kubernetes.service_annotations[%d]", i), "must be key=value")
 	}
 	k.validatePlacement(f)
-	f.check(len(c.Docker.AllowedMounts) == 0, "docker.allowed_mounts", "must be empty: the engine kubernetes cannot mount directories of a host")
+	f.check(len(c.Docker.AllowedMounts) == 0, "docker.allowed_mounts",
+		"must be empty: the engine kubernetes cannot mount directories of a host")
 	f.check(c.Firewall.Backend != BackendIPTables, "firewall.backend", "must be none: network policies are the firewall of a cluster")
 }
 

@@ -35,7 +35,7 @@ type TransferRequest struct {
 	Keep  *Duration      `json:"keep,omitempty"`       // how long the volume stays here afterwards; nil: 24h
 
 	RandomPorts bool  `json:"random_ports,omitempty"` // each port is replaced by a free one of the pool there
-	Bandwidth   int64 `json:"bandwidth,omitempty"`    // bytes a second that are sent, besides the limit of the configuration; 0: no other limit
+	Bandwidth   int64 `json:"bandwidth,omitempty"`    // bytes a second, besides the configured limit; 0: no other one
 	Backups     bool  `json:"backups,omitempty"`      // completed backups of the volume go with it
 }
 

@@ -210,11 +210,13 @@ func (d *daemon) ownVolume(ctx context.Context, id string, to container.Accounts
 	if left.Path != "" {
 		first = v1.ClippedText(v1.EscapePath(left.Path), maxNamedPath)
 	}
-	reason = fmt.Sprintf("the user %d:%d of the container cannot write %d entries of its volume, the first: %s", to.UID, to.GID, left.Entries, first)
+	reason = fmt.Sprintf("the user %d:%d of the container cannot write %d entries of its volume, the first: %s", to.UID, to.GID,
+		left.Entries, first)
 	if left.Err != nil {
 		return reason + ": its owner could not be changed: " + causeText(left.Err), nil
 	}
-	return fmt.Sprintf("%s, which belongs to the user %d of another container on this volume: use the same user for both", reason, left.UID), nil
+	return fmt.Sprintf("%s, which belongs to the user %d of another container on this volume: use the same user for both", reason,
+		left.UID), nil
 }
 
 // maxNamedPath is how many bytes of a path are in a message.

@@ -138,7 +138,8 @@ func keepEngine(s *store.Store, name string) error {
 			return err
 		}
 		if stored := store.Containers.List(tx); len(stored) > 0 {
-			return fmt.Errorf("the store has %d containers of the engine %s: set engine to %s, and delete them before you change it", len(stored), before, before)
+			return fmt.Errorf("the store has %d containers of the engine %s: set engine to %s, and delete them before you change it",
+				len(stored), before, before)
 		}
 		return store.SetEngine(tx, name)
 	})
@@ -148,7 +149,8 @@ func keepEngine(s *store.Store, name string) error {
 func requireClaims(tx *store.Tx, claims map[string]v1.VolumeClaim) error {
 	for _, v := range store.Volumes.List(tx) {
 		if _, known := claims[v.Spec.Storage]; v.Spec.Storage != "" && !known {
-			return fmt.Errorf("volume %s has the storage %s: kubernetes.claims must have it until such volumes are deleted", v.Meta.ID, v.Spec.Storage)
+			return fmt.Errorf("volume %s has the storage %s: kubernetes.claims must have it until such volumes are deleted", v.Meta.ID,
+				v.Spec.Storage)
 		}
 	}
 	return nil

@@ -79,7 +79,8 @@ func engineComponent() *component {
 
 func storeComponent() *component {
 	return &component{condition: v1.StoreWritable, works: v1.ReasonWritable, fails: v1.ReasonNotWritable,
-		again: "the store can be written again", lost: "the store cannot be written: requests are refused, except stop and kill", level: slog.LevelError,
+		again: "the store can be written again", lost: "the store cannot be written: requests are refused, except stop and kill",
+		level:   slog.LevelError,
 		message: func(err error) string { return storeReason(err) + ": requests are refused, except stop and kill" }}
 }
 
@@ -90,7 +91,8 @@ func (d *daemon) watchKernel(ctx context.Context) error {
 		return nil
 	}
 	kernel := &component{condition: v1.KernelResources, works: v1.ReasonEnough, fails: v1.ReasonNearlyUsedUp,
-		again: "the kernel has enough of what containers share", lost: "containers have nearly used up what they share of the kernel", level: slog.LevelWarn,
+		again: "the kernel has enough of what containers share", lost: "containers have nearly used up what they share of the kernel",
+		level:   slog.LevelWarn,
 		message: func(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }}
 	for ctx.Err() == nil {
 		err := errors.Join(runtime.KernelResources("/proc"), runtime.Inotify())

@@ -94,7 +94,8 @@ func (d *daemon) listenAll() (api, files net.Listener, err error) {
 	}
 	c := d.settings.Current().SFTP
 	if files, err = net.Listen("tcp", net.JoinHostPort(c.Host, strconv.Itoa(c.Port))); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("listen: %w; set sftp.host and sftp.port to an address of this host that is free", err), api.Close())
+		return nil, nil, errors.Join(fmt.Errorf("listen: %w; set sftp.host and sftp.port to an address of this host that is free", err),
+			api.Close())
 	}
 	d.log.Info("serving SFTP", slog.String("address", files.Addr().String()), slog.String("host_key", d.hostKey))
 	return api, files, nil

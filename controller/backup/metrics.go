@@ -84,11 +84,14 @@ func newCollector(s *store.Store, limits func() v1.BackupsConfig) collector {
 	}
 	return collector{
 		store: s, limits: limits,
-		usage:  prometheus.NewDesc("berth_backup_usage_bytes", "Bytes of the archives of a target.", []string{"target"}, nil),
-		limit:  prometheus.NewDesc("berth_backup_limit_bytes", "The configured limit of berth_backup_usage_bytes; absent without one.", []string{"target"}, nil),
-		last:   desc("berth_backup_last_completed_timestamp_seconds", "When the newest completed backup of a volume had completed, Unix time; absent without one."),
-		period: desc("berth_backup_policy_period_seconds", "The time between two backups of the policy of a volume, with cron the longer one of the last and the present one; absent without one."),
-		since:  desc("berth_backup_policy_since_timestamp_seconds", "When the policy of a volume was created, Unix time; absent without one."),
+		usage: prometheus.NewDesc("berth_backup_usage_bytes", "Bytes of the archives of a target.", []string{"target"}, nil),
+		limit: prometheus.NewDesc("berth_backup_limit_bytes", "The configured limit of berth_backup_usage_bytes; absent without one.",
+			[]string{"target"}, nil),
+		last: desc("berth_backup_last_completed_timestamp_seconds",
+			"When the newest completed backup of a volume had completed, Unix time; absent without one."),
+		period: desc("berth_backup_policy_period_seconds",
+			"The time between two backups of the policy of a volume, with cron the longer one of the last and the present one; absent without one."),
+		since: desc("berth_backup_policy_since_timestamp_seconds", "When the policy of a volume was created, Unix time; absent without one."),
 	}
 }
 

@@ -233,7 +233,8 @@ func (t *task) setFailed(st *v1.ContainerStatus, now time.Time, reason, text str
 
 // recordInstallSlow records that an installer has run for long.
 func (t *task) recordInstallSlow() error {
-	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of berth if that is later",
+	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of "+
+		"berth if that is later",
 		clock(t.o.Install.StartedAt), t.c.Spec.InstallLimit())
 	return t.report(v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
 		setCondition(st, now, condition(v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text))

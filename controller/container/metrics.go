@@ -49,9 +49,11 @@ func newCollector(s *store.Store, now func() time.Time) collector {
 		state:      desc("berth_container_state_seconds", "Seconds since the container entered its state.", "container", "state"),
 		unready: desc("berth_container_unready_seconds",
 			"Seconds since the container should run or be installed, and is not; absent if nothing is missing.", "container", "reason"),
-		retry:    desc("berth_container_next_retry_timestamp_seconds", "Unix time of the next start; absent if none is pending.", "container"),
-		restarts: desc("berth_container_restarts_total", "Runs that began without a request: by the restart policy, or after a stop of berth itself.", "container"),
-		crashes:  desc("berth_container_crashes_total", "Runs that exited by themselves with another code than 0, or did not become running in time.", "container"),
+		retry: desc("berth_container_next_retry_timestamp_seconds", "Unix time of the next start; absent if none is pending.", "container"),
+		restarts: desc("berth_container_restarts_total",
+			"Runs that began without a request: by the restart policy, or after a stop of berth itself.", "container"),
+		crashes: desc("berth_container_crashes_total",
+			"Runs that exited by themselves with another code than 0, or did not become running in time.", "container"),
 		oomKills: desc("berth_container_oom_kills_total", "Runs that ran out of memory.", "container"),
 	}
 }

@@ -74,7 +74,8 @@ func (t *task) load(id string) (volume v1.Volume, err error) {
 // reach observes whether the machine of a container answers. One that does not is no error.
 func (t *task) reach(s runtime.State, err error) (runtime.State, error) {
 	if errors.Is(err, runtime.ErrLost) {
-		t.o.Unreachable, err = v1.ClippedText(causeOf(err), maxCause)+": the container may run on, and is started elsewhere once its machine is declared to be off", nil
+		t.o.Unreachable, err = v1.ClippedText(causeOf(err), maxCause)+
+			": the container may run on, and is started elsewhere once its machine is declared to be off", nil
 	}
 	return s, err
 }

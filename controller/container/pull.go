@@ -122,7 +122,8 @@ func (t *task) refreshImage(ctx context.Context) (controller.Result, error) {
 	status, reason, text := v1.True, "Pulled", "the image is the one of the registry"
 	if p.Err != nil {
 		status, reason = v1.False, pullReason(p.Err)
-		text = fmt.Sprintf("the image could not be pulled, and the container starts with the one of before: %s", v1.ClippedText(p.Err.Error(), maxCause))
+		text = fmt.Sprintf("the image could not be pulled, and the container starts with the one of before: %s", v1.ClippedText(p.Err.Error(),
+			maxCause))
 	}
 	set := func(st *v1.ContainerStatus, now time.Time) {
 		st.ImagePulled, st.Message = refreshOf(t.c.Spec), ""

@@ -492,7 +492,8 @@ func (t *task) adopt(st *v1.ContainerStatus) {
 
 // recordStartSlow records that the start pattern has not matched for long.
 func (t *task) recordStartSlow() error {
-	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s", quoted(t.c.Spec.StartPattern), clock(t.o.Server.StartedAt))
+	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s", quoted(t.c.Spec.StartPattern),
+		clock(t.o.Server.StartedAt))
 	if limit := t.c.Spec.StartTimeout; limit > 0 {
 		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
 	}

@@ -49,7 +49,8 @@ func (t *task) requireClaim() error {
 // one that it uses.
 func (t *task) recordVolumeReady() error {
 	status, reason := v1.False, reasonVolumeMissing
-	text := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container, then put the directory back or restore a backup"
+	text := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container, then put " +
+		"the directory back or restore a backup"
 	if !t.o.VolumeMissing {
 		status, reason, text = v1.True, reasonPresent, "the directory of the volume is there again"
 		if t.o.Server.Running {
@@ -81,7 +82,8 @@ func (t *task) observePressure(v v1.Volume) {
 	case root.Exceeds(limit), !known && pressure(t.c) == v1.ReasonRootOverLimit:
 		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
 		if root.Unmeasured {
-			o.Unmeasured = "what the container has written outside its volume could not be measured as a whole: it counts as more than docker.root_limit"
+			o.Unmeasured = "what the container has written outside its volume could not be measured as a whole: it counts as more than " +
+				"docker.root_limit"
 		}
 	case used.Exceeds(diskLimit):
 		o.OverLimit = v1.ReasonOverLimit
@@ -143,7 +145,8 @@ func (o Observed) pressureText() string {
 	case o.OverLimit == v1.ReasonRootOverLimit && cause != "":
 		follows = ". The container is stopped, and what it wrote there is removed"
 	case o.OverLimit == v1.ReasonRootOverLimit:
-		cause, follows = "the container has written more than docker.root_limit outside its volume", ": it is stopped, and what it wrote there is removed"
+		cause, follows = "the container has written more than docker.root_limit outside its volume",
+			": it is stopped, and what it wrote there is removed"
 	case o.FreedByRemoval:
 		cause = "the volume and what the container has written outside it are over the limit: make space"
 	case cause == "":

@@ -112,7 +112,8 @@ func (r *Reconciler) load(id string) (p v1.Pull, is condition, err error) {
 // crash it is counted.
 func (r *Reconciler) start(p v1.Pull) (controller.Result, error) {
 	if p.Status.Attempts >= maxAttempts {
-		return controller.Result{}, r.end(p, v1.PullFailed, fmt.Sprintf("berth was restarted during %d attempts; if the file is there, it is whole", maxAttempts), nil)
+		return controller.Result{}, r.end(p, v1.PullFailed,
+			fmt.Sprintf("berth was restarted during %d attempts; if the file is there, it is whole", maxAttempts), nil)
 	}
 	started, err := r.Jobs.Start(jobs.Request[Progress]{
 		ID: p.Meta.ID, Key: p.Spec.VolumeID,

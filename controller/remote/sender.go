@@ -240,7 +240,8 @@ func (s *Sender) accepted(b batch) error {
 	}
 	if b.lost > 0 {
 		s.metrics.lost.Add(float64(b.lost))
-		s.log.Warn("the panel missed transitions: they were removed by events.retention or events.max before it was reachable", "lost", b.lost, "continues_after_seq", b.last)
+		s.log.Warn("the panel missed transitions: they were removed by events.retention or events.max before it was reachable",
+			"lost", b.lost, "continues_after_seq", b.last)
 	}
 	if s.failing != accepted {
 		s.log.Info("the panel accepts transitions again", "after", time.Since(s.since).Round(time.Second))

@@ -19,8 +19,10 @@ func Register(reg prometheus.Registerer, s *store.Store) *Metrics {
 	}
 	labels := []string{"container", "schedule"}
 	reg.MustRegister(m.runs, collector{s,
-		prometheus.NewDesc("berth_schedule_last_completed_timestamp_seconds", "When a run of a schedule last completed, Unix time; absent if none has.", labels, nil),
-		prometheus.NewDesc("berth_schedule_failures", "How many of the last runs of a schedule failed, without one that completed since.", labels, nil),
+		prometheus.NewDesc("berth_schedule_last_completed_timestamp_seconds",
+			"When a run of a schedule last completed, Unix time; absent if none has.", labels, nil),
+		prometheus.NewDesc("berth_schedule_failures", "How many of the last runs of a schedule failed, without one that completed since.",
+			labels, nil),
 	})
 	return m
 }

@@ -59,5 +59,6 @@ func (r *Reconciler) resizeClaim(ctx context.Context, v v1.Volume, limit int64) 
 		}
 		r.requested.Store(v.Meta.ID, limit)
 	}
-	return v1.Condition{Type: v1.ClaimResized, Status: v1.True, Reason: "Resized", Message: "the claim of the volume has its size", Since: c.Since}, nil
+	return v1.Condition{Type: v1.ClaimResized, Status: v1.True, Reason: "Resized", Message: "the claim of the volume has its size",
+		Since: c.Since}, nil
 }

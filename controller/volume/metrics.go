@@ -22,7 +22,8 @@ func NewCollector(s *store.Store) Collector {
 		store: s,
 		usage: prometheus.NewDesc("berth_volume_usage_bytes", "Bytes that a volume occupies, as last measured.", []string{"volume"}, nil),
 		limit: prometheus.NewDesc("berth_volume_limit_bytes", "Bytes that a volume may occupy; absent without a limit.", []string{"volume"}, nil),
-		ready: prometheus.NewDesc("berth_volume_ready", "Whether the directory of a volume was there when it was last checked: 1, or 0.", []string{"volume"}, nil),
+		ready: prometheus.NewDesc("berth_volume_ready", "Whether the directory of a volume was there when it was last checked: 1, or 0.",
+			[]string{"volume"}, nil),
 	}
 }
 

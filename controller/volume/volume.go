@@ -164,10 +164,12 @@ func (r *Reconciler) prepareDirectory(ctx context.Context, v v1.Volume, limit in
 		c.Status, c.Reason, c.Message = v1.True, "Ready", "the directory of the volume exists"
 		return c, nil
 	case errors.Is(err, v1.ErrDirectoryMissing):
-		c.Reason, c.Message = v1.ReasonDirectoryMissing, "the directory of the volume is missing: restore it from a backup; berth does not create an empty one in its place"
+		c.Reason, c.Message = v1.ReasonDirectoryMissing,
+			"the directory of the volume is missing: restore it from a backup; berth does not create an empty one in its place"
 		return c, nil
 	case errors.Is(err, v1.ErrNotADirectory):
-		c.Reason, c.Message = v1.ReasonNotADirectory, "the directory of the volume was replaced by something else: move the original directory back"
+		c.Reason, c.Message = v1.ReasonNotADirectory,
+			"the directory of the volume was replaced by something else: move the original directory back"
 		return c, nil
 	}
 	c.Reason, c.Message = "Failed", "the directory of the volume cannot be created, limited or opened: the daemon's log has the error"

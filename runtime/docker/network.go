@@ -127,7 +127,8 @@ func (n *network) check(ctx context.Context) error {
 		return err
 	}
 	if seen.Options[optionICC] != "false" {
-		n.log.Warn("containers on this network can reach each other: remove it, and berth creates it anew without inter-container traffic", "network", n.name)
+		n.log.Warn("containers on this network can reach each other: remove it, and berth creates it anew without inter-container traffic",
+			"network", n.name)
 	}
 	n.checkMTU(seen)
 	return nil
@@ -141,7 +142,8 @@ func (n *network) checkMTU(seen dockernetwork.Inspect) {
 		mtu = bridgeMTU
 	}
 	if want := cmp.Or(n.mtu, n.hostMTU()); seen.Driver == "bridge" && (mtu > want || n.mtu > 0 && mtu != want) {
-		n.log.Warn("the network of the containers has another MTU: remove it while no container runs, and berth creates it anew with the right one",
+		n.log.Warn("the network of the containers has another MTU: remove it while no container runs, and berth creates it anew with "+
+			"the right one",
 			"network", n.name, "mtu", mtu, "right", want)
 	}
 }

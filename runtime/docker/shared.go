@@ -59,14 +59,16 @@ func (e *Engine) checkShared(ctx context.Context, id string) error {
 func (e *Engine) unlessLink(ctx context.Context, id string, fault error) error {
 	found, err := e.conn.client().ContainerStatPath(ctx, id, keeper.Dir)
 	if cerrdefs.IsNotFound(err) || err == nil && found.Mode&fs.ModeSymlink != 0 { // it may lead the mount to the root itself
-		return classifiedError{runtime.ErrInvalid, fmt.Errorf("the image has a link at %s, where the first process of its containers is", keeper.Dir)}
+		return classifiedError{runtime.ErrInvalid, fmt.Errorf("the image has a link at %s, where the first process of its containers is",
+			keeper.Dir)}
 	}
 	return fault
 }
 
 // errNoExec is the reason why no container starts: newer engines than 20.10 mount the keeper's folder with the
 // options of its file system.
-var errNoExec = errors.New("the file system of the volumes is mounted with noexec, where the first process of containers is: mount it without noexec")
+var errNoExec = errors.New("the file system of the volumes is mounted with noexec, where the first process of containers is: mount it " +
+	"without noexec")
 
 // unexecutable returns the error of a start: runtime.ErrHost if nothing in the directory of the volumes can be executed.
 func (e *Engine) unexecutable(err error) error {

@@ -94,7 +94,8 @@ func (t *iptables) save(ctx context.Context, f runtime.Family) (string, error) {
 		return "", t.classify(err)
 	}
 	if strings.Contains(saved, "is incompatible") { // printed with exit code 0
-		return "", &Unavailable{Reason: tool(f) + " cannot read the filter table: another tool (iptables-nft or iptables-legacy) created it", asked: t.asked}
+		return "", &Unavailable{Reason: tool(f) + " cannot read the filter table: another tool (iptables-nft or iptables-legacy) created it",
+			asked: t.asked}
 	}
 	return saved, nil
 }

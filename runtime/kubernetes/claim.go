@@ -47,7 +47,9 @@ func (e *Engine) newClaim(name, class string, bytes int64) *core1.PersistentVolu
 		ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{labelStore: hash(e.cfg.StoreID), labelVolume: name}},
 		Spec: core1.PersistentVolumeClaimSpec{
 			StorageClassName: &class, AccessModes: []core1.PersistentVolumeAccessMode{core1.ReadWriteMany},
-			Resources: core1.VolumeResourceRequirements{Requests: core1.ResourceList{core1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}},
+			Resources: core1.VolumeResourceRequirements{
+				Requests: core1.ResourceList{core1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)},
+			},
 		},
 	}
 }

@@ -216,7 +216,8 @@ func (e *Engine) replace(ctx context.Context, pod *core1.Pod, r record, started 
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-limited.Done():
-			return nil, fmt.Errorf("%w: pod %s is deleted and still there: another controller has a finalizer on it; remove that finalizer", runtime.ErrUnavailable, pod.Name)
+			return nil, fmt.Errorf("%w: pod %s is deleted and still there: another controller has a finalizer on it; remove that finalizer",
+				runtime.ErrUnavailable, pod.Name)
 		}
 	}
 }

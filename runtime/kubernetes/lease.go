@@ -126,7 +126,8 @@ func (e *Engine) renewLease(ctx context.Context) error {
 			l.version, l.since = object.ResourceVersion, began
 		}
 		if l.set(time.Time{}); time.Since(l.since) < leaseTime {
-			return fmt.Errorf("%w: %s acts on the pods of this store: end one of the two, or give this one a store of its own", runtime.ErrUnavailable, other)
+			return fmt.Errorf("%w: %s acts on the pods of this store: end one of the two, or give this one a store of its own",
+				runtime.ErrUnavailable, other)
 		}
 		e.log.Warn("the lease of the store is taken: its holder has not renewed it", "holder", other)
 	}
@@ -139,7 +140,8 @@ func (e *Engine) renewLease(ctx context.Context) error {
 		l.set(began)
 	case apierrors.IsForbidden(err):
 		l.deny()
-		e.log.Warn("another berth with a copy of this store would not be noticed: its Role lacks the leases of hack/deploy/kubernetes/role.yaml", "err", err)
+		e.log.Warn("another berth with a copy of this store would not be noticed: its Role lacks the leases of "+
+			"hack/deploy/kubernetes/role.yaml", "err", err)
 		return nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // another was faster
 		return fmt.Errorf("%w: the lease of the store: %w", runtime.ErrUnavailable, err)

@@ -34,7 +34,8 @@ func requireOneAddress(ports []runtime.Port) error {
 		case ip.IsUnspecified() || ip.IsLoopback():
 			return fmt.Errorf("%w: %s is no address of a load balancer", runtime.ErrInvalid, p.IP)
 		case p.IP != ports[0].IP:
-			return fmt.Errorf("%w: a load balancer gives a container one address, and the ports have %s and %s", runtime.ErrInvalid, ports[0].IP, p.IP)
+			return fmt.Errorf("%w: a load balancer gives a container one address, and the ports have %s and %s", runtime.ErrInvalid,
+				ports[0].IP, p.IP)
 		}
 	}
 	return nil
@@ -123,7 +124,8 @@ func publishedAt(s *core1.Service, ip string) (bool, error) {
 		return true, nil
 	}
 	if len(others) > 0 {
-		return false, fmt.Errorf("%w: the load balancer has given %s to the Service %s, and not %s", runtime.ErrNoAddress, strings.Join(others, ", "), s.Name, ip)
+		return false, fmt.Errorf("%w: the load balancer has given %s to the Service %s, and not %s", runtime.ErrNoAddress,
+			strings.Join(others, ", "), s.Name, ip)
 	}
 	return false, nil
 }

@@ -303,7 +303,8 @@ func (p *compressor) file(it fsys.Entry) error {
 		return err
 	}
 	if p.holes += holes; p.holes > p.vol.m.opt.Limits.HoleBytes {
-		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s", v1.EscapePath(path.Join(p.folder, it.Path())))
+		return v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out the sparse file %s",
+			v1.EscapePath(path.Join(p.folder, it.Path())))
 	}
 	// A file that shrinks meanwhile ends with zeros, and one that grows is cut.
 	content := io.MultiReader(io.NewSectionReader(f, 0, info.Size()), zeros{})

@@ -17,7 +17,8 @@ import (
 // nothing ends the work on them before it is done, and a start has a permit meanwhile.
 const maxConfigs = 4 << 20
 
-var errConfigs = v1.Errorf(v1.InvalidRequest, "the config files before it and their values have %d KiB already: at most that in all", maxConfigs>>10)
+var errConfigs = v1.Errorf(v1.InvalidRequest, "the config files before it and their values have %d KiB already: at most that in all",
+	maxConfigs>>10)
 
 // Configure sets the values of the configuration files of a container, and returns the
 // error of each. The variables of the values are replaced by those of env, file by file: all at

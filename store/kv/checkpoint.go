@@ -44,7 +44,8 @@ func (db *DB) CompareCheckpoint(id string, rev uint64) (found bool, err error) {
 	switch {
 	case !ok: // a power failure truncated it; it is written again
 	case id == "":
-		err = fmt.Errorf("%w: %s is empty, but held store %s at revision %d; restore a backup, or remove the file %s to start with an empty store, which never touches the containers of that one", ErrDamaged, dir, wasID, wasRev, checkpointName)
+		err = fmt.Errorf("%w: %s is empty, but held store %s at revision %d; restore a backup, or remove the file %s to start with an empty "+
+			"store, which never touches the containers of that one", ErrDamaged, dir, wasID, wasRev, checkpointName)
 	case id != wasID:
 		err = fmt.Errorf("%w: %s holds store %s, but held %s; %s", ErrDamaged, dir, id, wasID, remedy)
 	case rev < wasRev:
@@ -54,7 +55,8 @@ func (db *DB) CompareCheckpoint(id string, rev uint64) (found bool, err error) {
 }
 
 const remedy = "restore a backup, or remove the file " + checkpointName +
-	" to continue with the remaining content: containers with a record are adopted, newer ones are kept and named in the log, and a new epoch begins"
+	" to continue with the remaining content: containers with a record are adopted, newer ones are kept and named in the log, and a new " +
+	"epoch begins"
 
 // formatCheckpoint returns the content of the file. It always has the same number of bytes.
 func formatCheckpoint(id string, rev uint64) string {

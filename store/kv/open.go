@@ -111,7 +111,8 @@ func (d *disk) prepareDir() error {
 	}
 	if files[".sst"] > 0 && files["MANIFEST"] == 0 {
 		// Badger would take the tables for leftovers, and remove them.
-		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to start with an empty store", ErrDamaged, d.dir, files[".sst"])
+		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to start with an empty store",
+			ErrDamaged, d.dir, files[".sst"])
 	}
 	d.release()
 	if err := d.requireFree(uint64(files[".mem"]*memTableSize + 2<<20)); err != nil { // Badger writes these logs into tables
@@ -198,7 +199,8 @@ func verify(o badger.Options) error {
 }
 
 func damaged(name string, err error) error {
-	return fmt.Errorf("%w: %s: %w; restore a backup, or move the directory away to start with an empty store, which never touches the containers of this one", ErrDamaged, name, err)
+	return fmt.Errorf("%w: %s: %w; restore a backup, or move the directory away to start with an empty store, which never touches the "+
+		"containers of this one", ErrDamaged, name, err)
 }
 
 // verifyEmpty reads the files that Badger makes anew where they are missing, and that have no data here: values

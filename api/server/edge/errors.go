@@ -15,27 +15,36 @@ import (
 
 // Errors of the HTTP layer.
 var (
-	ErrVendor      = &v1.Error{Code: "invalid_vendor_header", Message: "Invalid vendor header"}
-	errOrigin      = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
-	errPage        = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed while authorization.enabled is false: name it in server.allowed_origins"}
-	errHost        = &v1.Error{Code: "host_denied", Message: "Host is not allowed while authorization.enabled is false: use localhost or a loopback address, or name the origin in server.allowed_origins"}
-	errFolded      = &v1.Error{Code: "malformed_request", Message: "Malformed request: a header is folded over several lines"}
-	ErrRoute       = &v1.Error{Code: "route_not_found", Message: "Route not found"}
-	ErrMethod      = &v1.Error{Code: "method_not_allowed", Message: "Method not allowed"}
-	errTimeout     = &v1.Error{Code: "request_timeout", Message: "Request timed out"}
-	ErrTooLarge    = &v1.Error{Code: "body_too_large", Message: "Request body is too large"}
-	ErrMediaType   = &v1.Error{Code: "unsupported_media_type", Message: "Request body must be JSON without a content encoding"}
-	errHeaders     = &v1.Error{Code: "headers_too_large", Message: "Request headers are too large"}
-	ErrMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
-	ErrUpgrade     = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
-	ErrOperations  = &v1.Error{Code: v1.TooManyOperations, Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
-	errChanged     = &v1.Error{Code: v1.Precondition, Message: "File was changed: If-Match does not name its ETag; read it again, or send the request without If-Match"}
-	errGone        = &v1.Error{Code: v1.Precondition, Message: "File was deleted: If-Match needs one; send the request without If-Match to create it"}
-	errThere       = &v1.Error{Code: v1.Precondition, Message: "File already exists: If-None-Match names it; send the request without If-None-Match to replace it"}
-	errForm        = &v1.Error{Code: ErrMediaType.Code, Message: "Request body must be the content of the file, not a form: send it as it is, such as with curl -T or --data-binary"}
-	errRange       = &v1.Error{Code: "range_not_satisfiable", Message: "Range not satisfiable"}
-	errInternal    = &v1.Error{Code: "internal", Message: "Internal server error"}
-	errAnswers     = &v1.Error{Code: ErrOperations.Code, Message: "Too many large answers are being sent; retry when one of them was read, or request less at once"}
+	ErrVendor = &v1.Error{Code: "invalid_vendor_header", Message: "Invalid vendor header"}
+	errOrigin = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
+	errPage   = &v1.Error{Code: "origin_denied",
+		Message: "Origin is not allowed while authorization.enabled is false: name it in server.allowed_origins"}
+	errHost = &v1.Error{Code: "host_denied",
+		Message: "Host is not allowed while authorization.enabled is false: use localhost or a loopback address, or name the origin in " +
+			"server.allowed_origins"}
+	errFolded     = &v1.Error{Code: "malformed_request", Message: "Malformed request: a header is folded over several lines"}
+	ErrRoute      = &v1.Error{Code: "route_not_found", Message: "Route not found"}
+	ErrMethod     = &v1.Error{Code: "method_not_allowed", Message: "Method not allowed"}
+	errTimeout    = &v1.Error{Code: "request_timeout", Message: "Request timed out"}
+	ErrTooLarge   = &v1.Error{Code: "body_too_large", Message: "Request body is too large"}
+	ErrMediaType  = &v1.Error{Code: "unsupported_media_type", Message: "Request body must be JSON without a content encoding"}
+	errHeaders    = &v1.Error{Code: "headers_too_large", Message: "Request headers are too large"}
+	ErrMalformed  = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
+	ErrUpgrade    = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
+	ErrOperations = &v1.Error{Code: v1.TooManyOperations,
+		Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
+	errChanged = &v1.Error{Code: v1.Precondition,
+		Message: "File was changed: If-Match does not name its ETag; read it again, or send the request without If-Match"}
+	errGone = &v1.Error{Code: v1.Precondition,
+		Message: "File was deleted: If-Match needs one; send the request without If-Match to create it"}
+	errThere = &v1.Error{Code: v1.Precondition,
+		Message: "File already exists: If-None-Match names it; send the request without If-None-Match to replace it"}
+	errForm = &v1.Error{Code: ErrMediaType.Code,
+		Message: "Request body must be the content of the file, not a form: send it as it is, such as with curl -T or --data-binary"}
+	errRange    = &v1.Error{Code: "range_not_satisfiable", Message: "Range not satisfiable"}
+	errInternal = &v1.Error{Code: "internal", Message: "Internal server error"}
+	errAnswers  = &v1.Error{Code: ErrOperations.Code,
+		Message: "Too many large answers are being sent; retry when one of them was read, or request less at once"}
 	errBusy        = &v1.Error{Code: "busy", Message: "Too many request bodies are being received; send the request again"}
 	ErrUnavailable = &v1.Error{Code: v1.Unavailable, Message: "Service is not available"}
 )

@@ -42,7 +42,8 @@ type connector struct {
 // command completes a client command: do is called with the daemon.
 func (c *connector) command(cmd *cobra.Command, do func(cmd *cobra.Command, d *daemon, args []string) error) *cobra.Command {
 	c.addURLFlag(cmd, "the context or the configuration")
-	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the daemon, as berth context lists them (default $"+envContext+", else the current one)")
+	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the daemon, as berth context lists them (default $"+envContext+
+		", else the current one)")
 	complete(cmd, "context", func(*cobra.Command) []cobra.Completion { return c.contextNames() })
 	cmd.Args = withUsage(cmd.Args)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // no argument is a file; flags may be
@@ -182,7 +183,8 @@ func (c *connector) missing(err error) error {
 	path := c.loader.Path()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no configuration at %s: start the daemon (systemctl start berth, or make run in its sources) to get one, name another with --config or BERTH_CONFIG, set %s and %s, or choose a daemon elsewhere with berth context",
+		return fmt.Errorf("there is no configuration at %s: start the daemon (systemctl start berth, or make run in its sources) to get one, "+
+			"name another with --config or BERTH_CONFIG, set %s and %s, or choose a daemon elsewhere with berth context",
 			path, envURL, envToken)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s may not be read by you: use sudo, or set %s and %s", path, envURL, envToken)

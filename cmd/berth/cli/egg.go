@@ -96,16 +96,19 @@ func addEggFlags(cmd *cobra.Command, f *eggFlags) *waiting {
 		r.Variables[name] = value
 		return nil
 	})
-	flags.Func("port", "`port` of the host, tcp and udp, or address:port (address default 0.0.0.0); the first is the game's; can be repeated", func(text string) error {
+	flags.Func("port", "`port` of the host, tcp and udp, or address:port (address default 0.0.0.0); the first is the game's; can "+
+		"be repeated", func(text string) error {
 		ports, err := eggPorts(text)
 		r.Ports = append(r.Ports, ports...)
 		return err
 	})
-	flags.Func("memory", "`size` that the game may use, such as 4GiB; the limit of the container is some percent higher (default no limit)", func(text string) error {
-		size, err := v1.ParseSize(text)
-		r.Memory = int64(size)
-		return err
-	})
+	flags.Func("memory",
+		"`size` that the game may use, such as 4GiB; the limit of the container is some percent higher (default no limit)",
+		func(text string) error {
+			size, err := v1.ParseSize(text)
+			r.Memory = int64(size)
+			return err
+		})
 	flags.BoolVar(&f.variables, "variables", false, "list the variables with their values and rules instead")
 	flags.BoolVar(&f.strict, "strict", false, "fail if the spec lacks something of the egg")
 	flags.BoolVar(&f.apply, "apply", false, "create the volume, the ports and the container")

@@ -199,7 +199,8 @@ func (d *daemon) explain(err error) error {
 		return fmt.Errorf("%s is not a berth daemon: %w; name the daemon with --url or --config", d.URL(), err)
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return withCode(exitUnavailable,
-			fmt.Errorf("no daemon answers at %s (from %s): %w; start it with berth serve or systemctl start berth, or name another with --url or --config",
+			fmt.Errorf("no daemon answers at %s (from %s): %w; start it with berth serve or systemctl start berth, or name another with --url "+
+				"or --config",
 				d.URL(), d.urlFrom, dial.Err))
 	case errors.As(err, &failed) && failed.Timeout():
 		return withCode(exitTimeout, fmt.Errorf("the daemon at %s did not answer in time", d.URL()))

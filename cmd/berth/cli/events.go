@@ -55,7 +55,9 @@ func newEventsCommand(c *connector) *cobra.Command {
 	cmd.Flags().StringVar(&filter.Container, "container", "", "only transitions of this container")
 	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of this volume, and of the containers that use it")
 	types := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull, v1.EventSchedule, v1.EventTransfer}
-	cmd.Flags().Func("type", "only changes of state of containers (event), of backups (backup), of restores (restore), of downloads (pull) or of runs of schedules (schedule), or only messages (daemon_message)",
+	cmd.Flags().Func("type",
+		"only changes of state of containers (event), of backups (backup), of restores (restore), of downloads (pull) or of runs of schedules "+
+			"(schedule), or only messages (daemon_message)",
 		func(text string) error {
 			if filter.Type = text; slices.Contains(types, text) {
 				return nil

@@ -94,9 +94,10 @@ func newScheduleSet(c *connector) *cobra.Command {
 
 func newScheduleRun(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "run <container> <name>",
-		Short:   "Run a schedule once, now",
-		Long:    "Request a run of a schedule, whatever its times are. It is skipped if a run goes on, or if the container does not run\nand the schedule needs that.",
+		Use:   "run <container> <name>",
+		Short: "Run a schedule once, now",
+		Long: "Request a run of a schedule, whatever its times are. It is skipped if a run goes on, or if the container does not run\n" +
+			"and the schedule needs that.",
 		Example: "  berth schedule run survival nightly",
 		Args:    cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {

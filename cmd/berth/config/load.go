@@ -122,7 +122,8 @@ func (l *Loader) LoadOrWrite() (out Loaded, written bool, err error) {
 		return out, writeErr == nil, err
 	}
 	if out, err = l.read(strings.NewReader("")); err != nil {
-		return out, false, fmt.Errorf("%w (and no configuration could be written: %w; name a place for it with --config or BERTH_CONFIG)", err, writeErr)
+		return out, false, fmt.Errorf("%w (and no configuration could be written: %w; name a place for it with --config or BERTH_CONFIG)",
+			err, writeErr)
 	}
 	out.Warnings = append(out.Warnings, fmt.Sprintf("no configuration could be written: %v", writeErr))
 	return out, false, nil

@@ -104,20 +104,25 @@ func judgeDaemon(s daemonState, version string) Result {
 	case s.url == "":
 		return warning("its address or its token is unknown", "see the check configuration, or set BERTH_URL and BERTH_TOKEN")
 	case s.other:
-		return failed("another program than berth answers at "+s.url, "correct server.port, or the address in BERTH_URL; ss -ltnp names the program")
+		return failed("another program than berth answers at "+s.url,
+			"correct server.port, or the address in BERTH_URL; ss -ltnp names the program")
 	case !s.answers && errors.As(s.err, &untrusted):
 		return failed(s.url+": "+s.err.Error(), "name the daemon's own configuration with --config, so that its certificate is trusted")
 	case !s.answers && errors.As(s.err, &dial) && dial.Op == "dial":
-		return warning("no daemon answers at "+s.url, "start it with systemctl start berth, and read its log with journalctl -u berth; or name another with --url")
+		return warning("no daemon answers at "+s.url,
+			"start it with systemctl start berth, and read its log with journalctl -u berth; or name another with --url")
 	case !s.answers:
-		return failed(fmt.Sprintf("%s does not answer: %v", s.url, s.err), "look for a berth that hangs, or another program on its port (ss -ltnp)")
+		return failed(fmt.Sprintf("%s does not answer: %v", s.url, s.err),
+			"look for a berth that hangs, or another program on its port (ss -ltnp)")
 	case s.away != "":
 		return warning("the daemon at "+s.url+" is another than that of this configuration: it does not use "+s.away,
 			"run berth doctor on its host, or name its configuration with --config; without BERTH_URL, that of this configuration is asked")
 	case s.err != nil:
-		return failed("is not ready: "+s.err.Error(), "see the other checks, and read its log with journalctl -u berth, or that of its pod with kubectl logs")
+		return failed("is not ready: "+s.err.Error(),
+			"see the other checks, and read its log with journalctl -u berth, or that of its pod with kubectl logs")
 	case s.refusal != nil:
-		return warning("is ready, but does not show its metrics: "+s.refusal.Error(), "name its configuration with --config, or its token with BERTH_TOKEN")
+		return warning("is ready, but does not show its metrics: "+s.refusal.Error(),
+			"name its configuration with --config, or its token with BERTH_TOKEN")
 	case running != version:
 		return warning("runs version "+running+"; this program has version "+version, "restart it: systemctl restart berth (containers run on)")
 	}

@@ -203,8 +203,9 @@ const maxNodes = 10
 // container is gone with it.
 func judgeCluster(volumes []string, info runtime.EngineInfo, err error) Result {
 	if err != nil {
-		return failed(err.Error(), "let berth's pod reach the cluster's API server, or correct kubernetes.kubeconfig, or the permissions of berth's service account "+
-			"(hack/deploy/kubernetes/role.yaml)")
+		return failed(err.Error(),
+			"let berth's pod reach the cluster's API server, or correct kubernetes.kubeconfig, or the permissions of berth's service account "+
+				"(hack/deploy/kubernetes/role.yaml)")
 	}
 	var silent []string
 	for _, m := range info.Machines {
@@ -228,11 +229,14 @@ func judgeCluster(volumes []string, info runtime.EngineInfo, err error) Result {
 				"delete its pods, and their finalizer berth.io/observed")
 	case len(silent) > 0:
 		return warning(found+fmt.Sprintf(": %d nodes are not ready: ", len(silent))+strings.Join(silent[:min(len(silent), maxNodes)], ", "),
-			"see kubectl describe node; berth starts the servers of a node that is off elsewhere once it has the taint out-of-service, or its object is deleted")
+			"see kubectl describe node; berth starts the servers of a node that is off elsewhere once it has the taint out-of-service, or its "+
+				"object is deleted")
 	case info.StatsError != "":
-		return warning(found+": no statistics of servers: "+info.StatsError, "set kubernetes.kubelet_ca, or have the cluster's authority sign the certificates of the kubelets (serverTLSBootstrap)")
+		return warning(found+": no statistics of servers: "+info.StatsError,
+			"set kubernetes.kubelet_ca, or have the cluster's authority sign the certificates of the kubelets (serverTLSBootstrap)")
 	case compare(info.Version, newestCluster+".999") > 0:
-		return warning(found+": newer than "+newestCluster+", the newest that berth is tested with", "report what does not work, with the output of berth doctor -o json")
+		return warning(found+": newer than "+newestCluster+", the newest that berth is tested with",
+			"report what does not work, with the output of berth doctor -o json")
 	}
 	return ok(found)
 }
@@ -251,11 +255,12 @@ func judgeVersion(info runtime.EngineInfo) Result {
 	case compare(info.Version, oldestEngine) < 0:
 		return failed(found+": older than "+oldestEngine, "install Docker "+oldestEngine+" or newer; "+soundEngine+" or newer is better")
 	case compare(info.Version, newestEngine+".999") > 0:
-		return warning(found+": newer than "+newestEngine+", the newest that berth is tested with", "report what does not work, with the output of berth doctor -o json")
+		return warning(found+": newer than "+newestEngine+", the newest that berth is tested with",
+			"report what does not work, with the output of berth doctor -o json")
 	case compare(info.Version, soundEngine) < 0:
-		return warning(found+": repeats a rotated log file to the console's reader (berth drops the repeated lines), and leaves out the rest of a log "+
-			"file that a burst of more than docker.log_max_size outruns. A UDP client that keeps sending while its container restarts may reach it only after "+
-			"it was silent for half a minute", "install Docker "+soundEngine+" or newer")
+		return warning(found+": repeats a rotated log file to the console's reader (berth drops the repeated lines), and leaves out the "+
+			"rest of a log file that a burst of more than docker.log_max_size outruns. A UDP client that keeps sending while its container "+
+			"restarts may reach it only after it was silent for half a minute", "install Docker "+soundEngine+" or newer")
 	}
 	return ok(found)
 }

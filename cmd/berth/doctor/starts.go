@@ -88,7 +88,8 @@ func revision(info *debug.BuildInfo) string {
 func judgeExecution(volumes string) Result {
 	var st unix.Statfs_t
 	if unix.Statfs(existing(volumes), &st) == nil && st.Flags&unix.ST_NOEXEC != 0 {
-		return warning(volumes+" is on a file system that is mounted with noexec: no program in a volume can be executed, and engines newer than 20.10 start no container",
+		return warning(volumes+" is on a file system that is mounted with noexec: no program in a volume can be executed, "+
+			"and engines newer than 20.10 start no container",
 			"mount it with exec")
 	}
 	return ok("berth-keeper is there, and programs of volumes can be executed")

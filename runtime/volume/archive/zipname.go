@@ -37,7 +37,8 @@ func newDecoder(name string) (*decoder, error) {
 	}
 	e, err := ianaindex.IANA.Encoding(name)
 	if err != nil || e == nil {
-		return nil, v1.Errorf(v1.InvalidRequest, "encoding: %.40q is not known: use an IANA name such as IBM850, windows-1251, Shift_JIS or GBK", name)
+		return nil, v1.Errorf(v1.InvalidRequest,
+			"encoding: %.40q is not known: use an IANA name such as IBM850, windows-1251, Shift_JIS or GBK", name)
 	}
 	return &decoder{e.NewDecoder(), true}, nil
 }

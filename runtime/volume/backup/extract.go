@@ -42,8 +42,8 @@ func (o ExtractOptions) reserve(n int64) error {
 
 // Extract extracts the archive a from r into the empty folder into, which nobody else may
 // change. Its error has the code v1.InvalidArchive if r is not exactly the archive that Write
-// produced, which is certain only at the end, and v1.PathNotFound if it has not each of opt.Paths. After an error the folder holds a part of the
-// tree. What it holds is not durable yet.
+// produced, which is certain only at the end, and v1.PathNotFound if it has not each of opt.Paths. After an error the
+// folder holds a part of the tree. What it holds is not durable yet.
 func Extract(ctx context.Context, r io.Reader, a v1.SnapshotArchive, into *os.Root, opt ExtractOptions) error {
 	x, err := newExtractor(ctx, r, a, into, opt)
 	if err != nil {
@@ -346,7 +346,8 @@ func (x *extractor) symlink(in *fsys.Folder, name string, h *tar.Header) error {
 func (x *extractor) hardLink(in *fsys.Folder, name string, h *tar.Header) error {
 	tree := x.at[0]
 	if len(x.opt.Paths) > 0 && len(x.opt.Paths.of(h.Linkname)) == 0 {
-		return v1.Errorf(v1.InvalidRequest, "%s is a hard link of %s: restore that one with it", shorten(v1.EscapePath(h.Name)), shorten(v1.EscapePath(h.Linkname)))
+		return v1.Errorf(v1.InvalidRequest, "%s is a hard link of %s: restore that one with it", shorten(v1.EscapePath(h.Name)),
+			shorten(v1.EscapePath(h.Linkname)))
 	}
 	info, err := tree.Lstat(h.Linkname)
 	if err == nil && !info.Mode().IsRegular() {

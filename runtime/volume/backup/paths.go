@@ -27,7 +27,8 @@ func (p Paths) of(name string) (list []string) {
 
 // Above reports whether an entry is only above a selected one, and not selected itself.
 func (p Paths) Above(name string) bool {
-	return len(p.of(name)) == 0 && (name == rootPath && len(p) > 0 || slices.ContainsFunc(p, func(one string) bool { return isBelow(one, name) }))
+	below := func(one string) bool { return isBelow(one, name) }
+	return len(p.of(name)) == 0 && (name == rootPath && len(p) > 0 || slices.ContainsFunc(p, below))
 }
 
 // isBelow reports whether the entry name is below a folder.

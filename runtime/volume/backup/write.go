@@ -288,7 +288,8 @@ func (x *writer) countHoles(f *os.File, info fs.FileInfo, p string) error {
 	}
 	x.holes += holes
 	if most := x.opt.Bounds.Holes; most > 0 && x.holes > most {
-		return v1.Errorf(v1.SizeLimit, "The files have more than %d bytes of holes, too many for a backup: leave out the sparse file %s (ignore)", most, v1.EscapePath(p))
+		return v1.Errorf(v1.SizeLimit,
+			"The files have more than %d bytes of holes, too many for a backup: leave out the sparse file %s (ignore)", most, v1.EscapePath(p))
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return err

@@ -265,7 +265,8 @@ func (y *yamlEditor) edit(n *yaml.Node, t *tree) error {
 	before := len(y.edits)
 	err := y.change(n, t)
 	if err == nil && len(y.edits) > before && n.Kind != yaml.AliasNode && y.aliased[n.Anchor] {
-		return fmt.Errorf("%s: has the anchor &%s, and its aliases would change too (line %d, column %d)", cmp.Or(t.path, "the file"), n.Anchor, n.Line, n.Column)
+		return fmt.Errorf("%s: has the anchor &%s, and its aliases would change too (line %d, column %d)", cmp.Or(t.path, "the file"),
+			n.Anchor, n.Line, n.Column)
 	}
 	return err
 }
