@@ -270,7 +270,12 @@ func (n *Node) restore(c *call) error {
 	}
 	n.background(func(ctx context.Context) {
 		defer end()
-		n.completeRestore(ctx, s, id, work)
+		n.completeRestore(ctx, s, id, func(ctx context.Context) error {
+			if err := n.forgetRestore(ctx, s, id); err != nil {
+				return err
+			}
+			return work(ctx)
+		})
 	})
 	return c.done(202, nil)
 }

@@ -70,7 +70,11 @@ func (n *Node) restoreOld(ctx context.Context, s *server, id, mode string) error
 			return err
 		}
 		defer content.Close()
-		return n.restoreArchive(ctx, s, id, content, mode == v1.RestoreReplace)
+		err = n.restoreArchive(ctx, s, id, content, mode == v1.RestoreReplace)
+		if has(err, v1.DiskFull) {
+			return errNoSpace // for good: another attempt would fill the disk again
+		}
+		return err
 	})
 }
 

@@ -267,6 +267,17 @@ const (
 	alone   = ".restore-only-" // what it has comes up
 )
 
+// forgetRestore deletes the folders of an earlier restore of a backup, or those that a customer has made as such.
+func (n *Node) forgetRestore(ctx context.Context, s *server, id string) error {
+	volume, err := n.volumeOf(ctx, s)
+	for _, folder := range []string{partial, whole, alone} {
+		if err == nil {
+			err = n.untilDone(ctx, s, func() error { return ignoreMissing(n.o.Berth.Files().Delete(ctx, volume, folder+id)) })
+		}
+	}
+	return err
+}
+
 // restoreArchive adds the files of an archive to those of a server, or replaces them. A server keeps its files until
 // the new ones are complete, so both need room for a while. It may be called again.
 func (n *Node) restoreArchive(ctx context.Context, s *server, id string, content io.Reader, replace bool) error {
