@@ -24,6 +24,7 @@ const (
 // Types of packets.
 const (
 	fxInit     = 1
+	fxVersion  = 2
 	fxOpen     = 3
 	fxClose    = 4
 	fxRead     = 5
@@ -326,7 +327,10 @@ func (f *filter) answers() error {
 		}
 		id := binary.BigEndian.Uint32(p[5:])
 		done := p[4] == fxHandle || p[4] == fxStatus && len(p) >= 13 && binary.BigEndian.Uint32(p[9:]) == statusOK
-		own, denied := f.answered(id, p[4] != fxStatus, done)
+		own, denied := false, false
+		if p[4] != fxVersion { // it has no id
+			own, denied = f.answered(id, p[4] != fxStatus, done)
+		}
 		if own {
 			continue
 		}
