@@ -166,3 +166,19 @@ func TestQueuesOfSockets(t *testing.T) {
 	}
 	require.Equal(t, int64(maxQueues), n.queued.Load())
 }
+
+// TestAddressesOfBackups: a link to a backup leads to the public Internet, or where the operator allows.
+func TestAddressesOfBackups(t *testing.T) {
+	file := &config.File{}
+	file.Config.System.Backups.AllowedHosts = []string{"10.1.0.0/16", "store.internal"}
+	n := new(Node)
+	n.file.Store(file)
+	for _, to := range []string{"127.0.0.1:80", "10.2.0.1:80", "[fe80::1%eth0]:80", "[::ffff:10.2.0.1]:80",
+		"100.100.100.200:80", "168.63.129.16:80", "192.0.0.192:80", "[64:ff9b::7f00:1]:80"} { // metadata of clouds, and a translated loopback
+		require.Error(t, n.mayReach("public.example", to), to)
+		require.NoError(t, n.mayReach("store.internal", to), to)
+	}
+	for _, to := range []string{"1.1.1.1:80", "10.1.0.1:80", "[::ffff:10.1.0.1]:80", "[2606:4700::1]:443"} {
+		require.NoError(t, n.mayReach("public.example", to), to)
+	}
+}

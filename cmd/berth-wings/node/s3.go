@@ -254,7 +254,7 @@ func (n *Node) mayReach(host, to string) error {
 		network, err := config.PrefixOf(text)
 		return text == host || err == nil && network.Contains(ip)
 	})
-	if !allowed && (!ip.IsGlobalUnicast() || ip.IsPrivate()) {
+	if !allowed && !v1.IsPublic(ip) {
 		return fmt.Errorf("%s is not a public address, and not in system.backups.restore_host_allowlist", ip)
 	}
 	return nil
