@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -166,12 +165,17 @@ func (c *call) decode(into any) error {
 	return nil
 }
 
+// addressOf returns the address of a connection, as the panel takes it: without a zone.
+func addressOf(remote string) netip.Addr {
+	at, _ := netip.ParseAddrPort(remote)
+	return at.Addr().Unmap().WithZone("")
+}
+
 // address returns the address of the client, behind the proxies that the node trusts.
 func (n *Node) address(r *http.Request) netip.Addr {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	at, _ := netip.ParseAddr(host)
+	at := addressOf(r.RemoteAddr)
 	if !n.config().API.Trusts(at) {
-		return at.Unmap()
+		return at
 	}
 	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(forwarded) {
@@ -179,11 +183,11 @@ func (n *Node) address(r *http.Request) netip.Addr {
 		if err != nil {
 			break
 		}
-		if at = next; !n.config().API.Trusts(at) {
+		if at = next.Unmap().WithZone(""); !n.config().API.Trusts(at) {
 			break
 		}
 	}
-	return at.Unmap()
+	return at
 }
 
 // Handler returns the handler of all requests.

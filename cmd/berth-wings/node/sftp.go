@@ -84,21 +84,17 @@ func (n *Node) ServeSFTP(ctx context.Context, listener net.Listener) error {
 			pause(ctx, time.Second)
 			continue
 		}
-		known := n.sftp.anonymous.Push(limit.Claim{Tenant: limit.Network(addressOf(conn).String())}, func() { _ = conn.Close() })
+		from := addressOf(conn.RemoteAddr().String())
+		known := n.sftp.anonymous.Push(limit.Claim{Tenant: limit.Network(from.String())}, func() { _ = conn.Close() })
 		all.Go(func() {
 			defer conn.Close()
 			defer known()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			if err := n.serveSFTP(ctx, conn, key, known); err != nil {
-				n.o.Log.Debug("a connection of SFTP ends", "address", addressOf(conn), "err", err)
+				n.o.Log.Debug("a connection of SFTP ends", "address", from, "err", err)
 			}
 		})
 	}
-}
-
-func addressOf(conn net.Conn) netip.Addr {
-	at, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
-	return at.Addr().Unmap().WithZone("")
 }
 
 // hostKey returns the key of the node: the bridge's own, that of wings before it, or a new one.
@@ -131,7 +127,7 @@ func (n *Node) serveSFTP(ctx context.Context, conn net.Conn, key ssh.Signer, kno
 	if err := conn.SetDeadline(time.Now().Add(sftpLoginTime)); err != nil {
 		return err
 	}
-	l := &login{from: addressOf(conn), began: time.Now()}
+	l := &login{from: addressOf(conn.RemoteAddr().String()), began: time.Now()}
 	ask := func(meta ssh.ConnMetadata, kind, secret string) (*ssh.Permissions, error) {
 		grant, err := n.askLogin(ctx, meta, kind, secret)
 		return &ssh.Permissions{ExtraData: map[any]any{grantKey{}: grant}}, err
@@ -171,9 +167,9 @@ var errLogin = errors.New("wrong user, password or key")
 
 // askLogin asks the panel for a login. Addresses that have failed often wait for each answer.
 func (n *Node) askLogin(ctx context.Context, meta ssh.ConnMetadata, kind, secret string) (g panel.Grant, err error) {
-	host, _, _ := net.SplitHostPort(meta.RemoteAddr().String())
-	from := limit.Network(host)
-	if n.sftp.wrong.Left(from, limit.WrongLogin) > 0 {
+	from := addressOf(meta.RemoteAddr().String()).String()
+	network := limit.Network(from)
+	if n.sftp.wrong.Left(network, limit.WrongLogin) > 0 {
 		pause(ctx, sftpDelay)
 	}
 	if !sftpUser.MatchString(meta.User()) {
@@ -188,8 +184,8 @@ func (n *Node) askLogin(ctx context.Context, meta ssh.ConnMetadata, kind, secret
 		}
 	}
 	if err != nil {
-		n.sftp.wrong.Take(from, limit.WrongLogin)
-		n.o.Log.Info("sftp login failed", slog.String("address", host), slog.String("user", meta.User()[:min(len(meta.User()), 64)]))
+		n.sftp.wrong.Take(network, limit.WrongLogin)
+		n.o.Log.Info("sftp login failed", slog.String("address", from), slog.String("user", meta.User()[:min(len(meta.User()), 64)]))
 		return panel.Grant{}, errLogin
 	}
 	return g, nil

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 
+	"berth/cmd/berth-wings/config"
 	"berth/cmd/berth-wings/panel"
 )
 
@@ -151,5 +153,25 @@ func TestLongEntries(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(text), maxSent+100)
 		require.NoError(t, again.drop(len(again.first(100))))
+	}
+}
+
+// TestAddressesOfActivity: the panel refuses a request with an address that has a zone, with the entries of others in it.
+func TestAddressesOfActivity(t *testing.T) {
+	file := &config.File{}
+	file.Config.API.TrustedProxies = []string{"fe80::/10"}
+	n := new(Node)
+	n.file.Store(file)
+	for _, c := range []struct{ remote, forwarded, want string }{
+		{"192.0.2.1:80", "192.0.2.9", "192.0.2.1"},
+		{"[::ffff:192.0.2.1]:80", "", "192.0.2.1"},
+		{"[fe80::1%eth0]:80", "", "fe80::1"},
+		{"[fe80::1%eth0]:80", "192.0.2.7, fe80::2%eth0", "192.0.2.7"},
+		{"[fe80::1%eth0]:80", "fe80::3%eth0", "fe80::3"},
+	} {
+		r := httptest.NewRequest("POST", "/", nil)
+		r.RemoteAddr = c.remote
+		r.Header.Set("X-Forwarded-For", c.forwarded)
+		require.Equal(t, c.want, n.address(r).String(), c)
 	}
 }
