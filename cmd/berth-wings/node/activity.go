@@ -224,7 +224,7 @@ func (n *Node) flushActivity(ctx context.Context) {
 			return
 		}
 		err := n.o.Panel.ReportActivity(ctx, list)
-		if err != nil && !panel.IsFinal(err) {
+		if err != nil && !panel.IsInvalid(err) {
 			return // it is sent again
 		}
 		if err != nil {

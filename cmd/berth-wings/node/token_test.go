@@ -2,6 +2,9 @@ package node
 
 import (
 	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
@@ -174,4 +177,35 @@ func TestAddressesOfActivity(t *testing.T) {
 		r.Header.Set("X-Forwarded-For", c.forwarded)
 		require.Equal(t, c.want, n.address(r).String(), c)
 	}
+}
+
+// TestRefusedActivity: a panel that refuses the node for a while, such as for its secret, takes the entries later. Those that
+// it refuses themselves keep no others from it.
+func TestRefusedActivity(t *testing.T) {
+	var statuses []int
+	var bodies []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body))
+		w.WriteHeader(statuses[0])
+		statuses = statuses[1:]
+	}))
+	defer s.Close()
+	file := &config.File{}
+	file.Config.System.ActivitySendCount = 1
+	a, err := openActivity(filepath.Join(t.TempDir(), "activity.jsonl"))
+	require.NoError(t, err)
+	n := &Node{activity: a, o: Options{Log: slog.New(slog.DiscardHandler), Panel: panel.New(panel.Options{Remote: s.URL})}}
+	n.file.Store(file)
+	require.NoError(t, a.add(panel.Activity{Event: "server:one"}, nil))
+	require.NoError(t, a.add(panel.Activity{Event: "server:two"}, nil))
+	for _, status := range []int{401, 403, 404, 429} {
+		statuses = []int{status}
+		n.flushActivity(t.Context())
+		require.Len(t, a.list, 2, status)
+	}
+	statuses, bodies = []int{422, 200}, nil
+	n.flushActivity(t.Context())
+	require.Empty(t, a.list)
+	require.Contains(t, bodies[1], "server:two")
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -79,6 +80,12 @@ func (e *Error) Error() string {
 func IsFinal(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status/100 == 4
+}
+
+// IsInvalid reports whether the panel has refused what a call sent, and not the node that sent it.
+func IsInvalid(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, e.Status)
 }
 
 // call sends a request, and again while the panel has no answer. into receives the answer unless it
