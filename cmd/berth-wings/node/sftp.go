@@ -337,12 +337,27 @@ func (n *Node) dialSFTP(ctx context.Context, s *server, l *login) (berth *ssh.Cl
 			n.o.Log.Warn("a token of SFTP is not revoked", "err", err)
 		}
 	}
-	berth, err = ssh.Dial("tcp", n.o.SFTP, &ssh.ClientConfig{User: volume, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
-		HostKeyCallback: n.berthKey, Timeout: writeTime})
+	berth, err = n.connectSFTP(ctx, &ssh.ClientConfig{User: volume, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: n.berthKey})
 	if err != nil {
 		release()
 	}
 	return berth, release, err
+}
+
+// connectSFTP connects with berth's SFTP within a time.
+func (n *Node) connectSFTP(ctx context.Context, config *ssh.ClientConfig) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", n.o.SFTP)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	c, channels, requests, err := ssh.NewClientConn(conn, n.o.SFTP, config)
+	if err != nil {
+		return nil, err
+	}
+	return ssh.NewClient(c, channels, requests), nil
 }
 
 // berthKey refuses another host key of berth's than the first one.

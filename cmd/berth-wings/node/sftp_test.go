@@ -205,3 +205,70 @@ func (w *world) hostKey(t *testing.T) (key string) {
 	require.Error(t, err)
 	return key
 }
+
+// TestSilentSFTP: a berth whose SFTP does not speak keeps neither a login nor the bridge from its end.
+func TestSilentSFTP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.installed(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	next := func() net.Conn {
+		t.Helper()
+		select {
+		case conn := <-accepted:
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn
+		case <-time.After(3 * time.Minute):
+			require.Fail(t, "the bridge does not connect")
+			return nil
+		}
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	w.stop()
+	w.berthSFTP = silent.Addr().String()
+	w.run(t)
+	w.panel.SetLogin("user.a1a1a1a1", "secret", friend, alpha, "*")
+	failed := make(chan error, 1)
+	login := func() {
+		go func() {
+			_, err := w.dialSFTP("user.a1a1a1a1", ssh.Password("secret"))
+			failed <- err
+		}()
+		conn := next()
+		go func() {
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}()
+	}
+	ended := func(what string) {
+		t.Helper()
+		select {
+		case err := <-failed:
+			require.Error(t, err)
+		case <-time.After(3 * time.Minute):
+			require.Fail(t, what)
+		}
+	}
+	login()
+	ended("the login waits for ever")
+	login()
+	go func() {
+		w.stop()
+		w.stop = func() {}
+		failed <- io.EOF
+	}()
+	ended("the login waits for the bridge")
+	ended("the bridge waits for berth")
+}
