@@ -179,7 +179,7 @@ func (n *Node) askLogin(ctx context.Context, meta ssh.ConnMetadata, kind, secret
 			Session: base64.StdEncoding.EncodeToString(meta.SessionID()), Client: base64.StdEncoding.EncodeToString(meta.ClientVersion())})
 	}
 	if err == nil {
-		if s := n.find(g.Server); s == nil || s.suspended() || s.isInstalling() {
+		if s := n.find(g.Server); s == nil || s.closedToCustomers() {
 			err = errLogin
 		}
 	}
@@ -199,7 +199,7 @@ func (n *Node) serveLogin(ctx context.Context, l *login, channels <-chan ssh.New
 	}
 	s.enterSFTP(l)
 	defer s.leaveSFTP(l)
-	if n.find(l.Server) != s || s.suspended() || s.isInstalling() || n.tokens.deniedSince(userKey(l.User, l.Server), l.began) {
+	if n.find(l.Server) != s || s.closedToCustomers() || n.tokens.deniedSince(userKey(l.User, l.Server), l.began) {
 		return errLogin // meanwhile
 	}
 	berth, release, err := n.dialSFTP(ctx, s, l)
@@ -372,6 +372,9 @@ func (n *Node) berthKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	}
 	return nil
 }
+
+// closedToCustomers reports whether nobody may log in at a server, whatever the panel has answered before.
+func (s *server) closedToCustomers() bool { return s.suspended() || s.isInstalling() || s.moves() }
 
 // enterSFTP adds a login.
 func (s *server) enterSFTP(l *login) {

@@ -161,7 +161,10 @@ func (n *Node) push(ctx context.Context, s *server, r departure) error {
 	request.Header.Set("Authorization", r.Token)
 	request.Header.Set("Content-Type", form.FormDataContentType())
 	s.transferLine("Source", "Streaming archive to destination...")
-	response, err := http.DefaultClient.Do(request)
+	other := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // its page would answer as if it had the server
+	}}
+	response, err := other.Do(request)
 	if err != nil {
 		return withoutURL(err)
 	}

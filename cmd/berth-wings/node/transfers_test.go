@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
@@ -121,6 +122,10 @@ func TestTransferFails(t *testing.T) {
 	answer, reached := make(chan int), make(chan struct{})
 	other := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // then the end of the connection is seen
+		if r.Method == http.MethodGet {
+			return // a page behind a redirect
+		}
+		out.Header().Set("Location", "/")
 		reached <- struct{}{}
 		select {
 		case status := <-answer:
@@ -129,6 +134,7 @@ func TestTransferFails(t *testing.T) {
 		}
 	}))
 	defer other.Close()
+	defer other.CloseClientConnections()
 	w.Want(t, 409, "DELETE", atAlpha+"/transfer", nil)
 	begin := func() {
 		t.Helper()
@@ -150,6 +156,9 @@ func TestTransferFails(t *testing.T) {
 	page.Want("status", "offline")
 	begin()
 	page.Want("transfer status", "processing")
+	w.panel.SetLogin("user.a1a1a1a1", "secret", friend, alpha, "*") // the panel may have answered before it knew
+	_, err := w.dialSFTP("user.a1a1a1a1", ssh.Password("secret"))
+	require.Error(t, err)
 	answer <- 500
 	page.Want("transfer status", "failure")
 	settled(1)
@@ -160,10 +169,14 @@ func TestTransferFails(t *testing.T) {
 	page.Until("transfer status", "failure")
 	settled(2)
 
+	begin()
+	answer <- http.StatusFound // to what takes no transfer
+	settled(3)
+
 	begin() // and the bridge ends
 	w.stop()
 	w.run(t)
-	settled(3)
+	settled(4)
 
 	begin() // and the bridge ends, while the panel gives the server to the other node
 	w.stop()
