@@ -87,10 +87,22 @@ func TestFloodOfOrders(t *testing.T) {
 			return false
 		}
 	})
-	for _, s := range pages {
-		s.Send("set state", "dance")
-	}
-	all.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		all.Wait()
+	}()
+	berthtest.Until(t, 3*time.Minute, "all pages have their last error", func() bool { // what a page sends too often is dropped
+		for _, s := range pages {
+			s.Send("set state", "dance")
+		}
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // TestTransferEndsWithAccess: what a browser still uploads or downloads ends when its user loses the access.
