@@ -8,15 +8,18 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
+	"berth/hack/test/berthtest"
 	"berth/hack/test/paneltest"
 )
 
@@ -106,6 +109,68 @@ func TestAbandonedRequests(t *testing.T) {
 	close(g.open)
 	w.state(t, "offline")
 	require.Greater(t, w.berth.Container(t, alpha).Limits.Memory, memory)
+}
+
+// TestSuspension: a server that is suspended is stopped, whatever begins at the same time, and whether the bridge runs or not.
+func TestSuspension(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	next := w.between(t)
+	set := func(more string) {
+		t.Helper()
+		w.panel.SetServer(t, w.server(more))
+		w.Want(t, 204, "POST", atAlpha+"/sync", nil)
+	}
+	const suspended = `"suspended": true, `
+	off := func() {
+		t.Helper()
+		berthtest.Until(t, 3*time.Minute, "it is stopped", func() bool {
+			c := w.berth.Container(t, alpha)
+			return c.Power == v1.PowerOff && !c.State.Active()
+		})
+		w.unmarked(t)
+		require.Equal(t, v1.PowerOff, w.berth.Container(t, alpha).Power)
+	}
+	w.panel.Fail(func(c paneltest.Call) int {
+		return map[bool]int{true: 500}[strings.HasSuffix(c.Path, "/install") && c.Method == "GET"]
+	})
+	w.Want(t, 202, "POST", "/api/servers", map[string]any{"uuid": alpha, "start_on_completion": true})
+	w.panel.Await(t, "GET /servers/"+alpha+"/install", 1)
+	set(suspended)
+	w.panel.Fail(nil)
+	w.panel.Await(t, "POST /servers/"+alpha+"/install", 1)
+	off()
+
+	// The stop may overtake a start.
+	set("")
+	g := &gate{"POST /containers/" + alpha + "/start", make(chan struct{}), make(chan struct{})}
+	next.Store(g)
+	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
+	<-g.held
+	stops := w.actions(t, "container.stop")
+	set(suspended)
+	berthtest.Until(t, 3*time.Minute, "it is stopped first", func() bool { return w.actions(t, "container.stop") > stops })
+	close(g.open)
+	w.unmarked(t)
+	off()
+
+	// The panel may suspend a server while there is no bridge.
+	set("")
+	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
+	w.state(t, "running")
+	w.unmarked(t)
+	w.stop()
+	w.panel.SetServer(t, w.server(suspended))
+	w.run(t)
+	off()
+}
+
+// actions returns how often berth has carried out a request, by its audit log.
+func (w *world) actions(t *testing.T, action string) int {
+	t.Helper()
+	list, err := w.berth.API.Audit().Last(t.Context(), 1000, v1.AuditFilter{Container: alpha})
+	require.NoError(t, err)
+	return len(slices.DeleteFunc(list, func(e v1.AuditEntry) bool { return e.Action != action }))
 }
 
 // TestOneVolume: the first requests of a server at once create one volume.

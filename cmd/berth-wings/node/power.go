@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,6 +20,8 @@ const (
 	maxWait  = 300 // seconds that a request waits for another one
 	stopTime = 11 * time.Minute
 	killTime = time.Minute
+
+	suspendTime = time.Minute // until a server that is suspended is killed
 
 	// turnTime is how long an action of a page waits for another one: the page may see its end before it is over here.
 	turnTime = time.Second
@@ -161,8 +164,11 @@ func (n *Node) begin(ctx context.Context, s *server, o order) error {
 	if err == nil {
 		err = n.do(ctx, s, o)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case s.suspended(): // meanwhile: its stop may have come before the start
+		return cmp.Or(n.haltOrKill(ctx, s, suspendTime), errSuspended)
 	}
 	return n.awaitBegun(ctx, s)
 }

@@ -58,7 +58,7 @@ func (n *Node) createServer(c *call) error {
 		return c.done(202, nil) // the request was repeated
 	}
 	next := install
-	if r.Start && !object.Suspended {
+	if r.Start {
 		next = installAndStart
 	}
 	if err := n.accept(n.ctx, s, taskLabel, string(next)); err != nil { // a panel that gives up may repeat the request
@@ -158,6 +158,9 @@ func (n *Node) resume(ctx context.Context) error {
 			s = newServer(egg.Server{UUID: uuid})
 		}
 		s.volume = v.VolumeID
+		if s.suspended() { // since the bridge before this one, or while there was none
+			n.stopSuspended(s)
+		}
 		if v.Labels[transferLabel] != "" {
 			n.resumeTransfer(s)
 		}
@@ -214,10 +217,10 @@ func (n *Node) requestInstall(ctx context.Context, s *server, t task) error {
 		s.publish(event{Name: "install started", Args: []string{""}})
 	}
 	power, next := v1.PowerOff, report
-	switch t.kind() {
-	case installAndStart:
+	switch {
+	case t == installAndStart && !s.suspended():
 		power = v1.PowerOn
-	case reinstall:
+	case t.kind() == reinstall:
 		next = reportAgain
 	}
 	err := n.ask(ctx, s, func() error { return n.apply(ctx, s, script, power) })
@@ -346,13 +349,18 @@ func (n *Node) postSync(c *call) error {
 	if s.suspended() {
 		s.disconnect(func(*claims) bool { return true })
 		s.endSFTP("")
-		n.background(func(ctx context.Context) {
-			if err := n.haltOrKill(ctx, s, time.Minute); err != nil && ctx.Err() == nil {
-				n.o.Log.Error("a suspended server does not stop", "server", s.uuid, "err", err)
-			}
-		})
+		n.stopSuspended(s)
 	}
 	return c.done(204, nil)
+}
+
+// stopSuspended stops a server that is suspended, after the answer.
+func (n *Node) stopSuspended(s *server) {
+	n.background(func(ctx context.Context) {
+		if err := n.haltOrKill(ctx, s, suspendTime); err != nil && ctx.Err() == nil {
+			n.o.Log.Error("a suspended server does not stop", "server", s.uuid, "err", err)
+		}
+	})
 }
 
 // deleteServer is DELETE /api/servers/:s. The panel forgets a server even if its node cannot delete it,
