@@ -182,3 +182,16 @@ func TestAddressesOfBackups(t *testing.T) {
 		require.NoError(t, n.mayReach("public.example", to), to)
 	}
 }
+
+// TestBodyOfRefused: a client that is refused may not keep its connection by a body that it does not send.
+func TestBodyOfRefused(t *testing.T) {
+	file := &config.File{}
+	n := new(Node)
+	n.file.Store(file)
+	for _, path := range []string{"/api/servers", "/none"} {
+		w := &deadlines{ResponseWriter: httptest.NewRecorder()}
+		n.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader("{")))
+		require.NotEmpty(t, w.set, path)
+		require.WithinDuration(t, time.Now(), w.set[len(w.set)-1], 2*writeTime)
+	}
+}

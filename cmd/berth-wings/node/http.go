@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -202,6 +203,9 @@ func (n *Node) Handler() http.Handler {
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { // the server reads what is left of the body
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(writeTime)) // of a socket: it is closed
+		}()
 		n.headers(w.Header(), r)
 		if r.Method == http.MethodOptions {
 			w.WriteHeader(http.StatusNoContent)
