@@ -55,7 +55,9 @@ func (t tenant) compress(c *call) error {
 		name = strings.TrimSuffix(copyName(name+"."+format, list), "."+format)
 	}
 	made, err := t.Files().Compress(c.Context(), t.volume, v1.Compression{Format: format, Folder: folder, Output: name, Paths: paths})
-	if err != nil {
+	if has(err, v1.SizeLimit, v1.DiskFull) {
+		return &refusal{409, errNoSpace.text, true}
+	} else if err != nil {
 		return err
 	}
 	return t.answerEntry(c, made.Path)

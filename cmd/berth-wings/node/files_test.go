@@ -1,7 +1,10 @@
 package node_test
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	"berth/cmd/berth-wings/config"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/paneltest"
@@ -109,6 +113,12 @@ func TestFileManager(t *testing.T) {
 	refused(404, missing, "GET", "contents?file=/notes/../../x", nil)
 	w.Want(t, 204, "POST", at+"write?file=fill.bin", strings.Repeat("x", 10<<20))
 	refused(400, "There is not enough disk space available to perform that action.", "POST", "write?file=more.bin", strings.Repeat("x", 10<<20))
+	noise := make([]byte, 1<<20)
+	_, _ = rand.Read(noise)
+	for n, err := 0, error(nil); err == nil; n++ { // until there is no space for another one
+		_, err = w.api.Files().Upload(t.Context(), w.berth.Container(t, alpha).VolumeID, fmt.Sprint("noise", n), bytes.NewReader(noise), client.UploadOptions{})
+	}
+	refused(409, "There is not enough disk space available to perform that action.", "POST", "compress", files("/", "noise0"))
 }
 
 // TestPulls downloads a file of a tenant's address.
