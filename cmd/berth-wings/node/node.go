@@ -88,7 +88,7 @@ func (n *Node) config() config.Config { return n.file.Load().Config }
 // The pauses of what goes on while berth or the panel does not answer, and of what is read again.
 const (
 	retryPause   = 2 * time.Second
-	hostEvery    = 30 * time.Second
+	watchEvery   = 30 * time.Second
 	startTimeout = 20 * time.Second
 )
 
@@ -113,8 +113,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 			return nil
 		}
 	}
-	n.background(n.watchHost)
-	n.background(n.watchUsage)
+	n.background(n.watchBerth)
 	n.background(n.watchCrashes)
 	n.background(n.sendActivity)
 	n.background(n.watchTokens)
@@ -197,25 +196,20 @@ func (n *Node) readHost(ctx context.Context) error {
 	return err
 }
 
-func (n *Node) watchHost(ctx context.Context) {
-	for pause(ctx, hostEvery) {
-		if err := n.readHost(ctx); err != nil && ctx.Err() == nil {
-			n.o.Log.Warn("berth does not answer", "err", err)
-		}
-	}
-}
-
-// watchUsage reads the sizes of all volumes: those of servers that do not run are not in their
+// watchBerth reads berth's node and the sizes of all volumes periodically: those of servers that do not run are not in their
 // statistics.
-func (n *Node) watchUsage(ctx context.Context) {
+func (n *Node) watchBerth(ctx context.Context) {
 	for {
 		volumes, err := n.o.Berth.Volumes().List(ctx, egg.ServerLabel)
 		for _, v := range volumes {
-			if s := n.find(v.Labels[egg.ServerLabel]); err == nil && s != nil {
+			if s := n.find(v.Labels[egg.ServerLabel]); s != nil {
 				s.setDisk(v.Size)
 			}
 		}
-		if !pause(ctx, hostEvery) {
+		if err = errors.Join(err, n.readHost(ctx)); err != nil && ctx.Err() == nil {
+			n.o.Log.Warn("berth does not answer", "err", err)
+		}
+		if !pause(ctx, watchEvery) {
 			return
 		}
 	}
@@ -290,5 +284,3 @@ func (n *Node) reportStates(ctx context.Context, s *server) {
 		}
 	}
 }
-
-var errSuspended = errors.New("server is currently in a suspended state")

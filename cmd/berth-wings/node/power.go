@@ -27,7 +27,10 @@ const (
 	turnTime = time.Second
 )
 
-var errBusy = errors.New("another power action is currently being processed for this server, please try again later")
+var (
+	errBusy      = errors.New("another power action is currently being processed for this server, please try again later")
+	errSuspended = errors.New("server is currently in a suspended state")
+)
 
 // takePower takes the turn of a power action, and returns the function that ends it. It waits for
 // others that long at most.
