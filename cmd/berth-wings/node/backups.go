@@ -238,15 +238,14 @@ func (n *Node) restore(c *call) error {
 	if err != nil {
 		return refuse(409, "%s", err)
 	}
-	mode := value
-	value += ":" + c.id
-	work := func(ctx context.Context) error { return n.restoreBackup(ctx, s, id, value) }
+	work := func(ctx context.Context) error { return n.restoreAs(ctx, s, id, value) }
 	switch r.Adapter {
 	case adapterNode:
 		if _, err = n.backupOf(c.Context(), s, id); isNoBackup(err) {
-			value = oldPrefix + mode
-			work = func(ctx context.Context) error { return n.restoreOld(ctx, s, id, mode) }
+			value = oldPrefix + value
 			err = n.hasOld(s, id)
+		} else {
+			value += ":" + c.id
 		}
 	case adapterS3:
 		var content io.ReadCloser
@@ -288,15 +287,18 @@ func (n *Node) resumeRestore(ctx context.Context, s *server, id, value string) {
 		return
 	}
 	defer end()
-	n.completeRestore(ctx, s, id, func(ctx context.Context) error {
-		if value == adapterS3 {
-			return n.resumeArchive(ctx, s, id)
-		}
-		if mode, is := strings.CutPrefix(value, oldPrefix); is {
-			return n.restoreOld(ctx, s, id, mode)
-		}
-		return n.restoreBackup(ctx, s, id, value)
-	})
+	n.completeRestore(ctx, s, id, func(ctx context.Context) error { return n.restoreAs(ctx, s, id, value) })
+}
+
+// restoreAs carries out a restore by the value of its label.
+func (n *Node) restoreAs(ctx context.Context, s *server, id, value string) error {
+	if value == adapterS3 {
+		return n.resumeArchive(ctx, s, id)
+	}
+	if mode, is := strings.CutPrefix(value, oldPrefix); is {
+		return n.restoreOld(ctx, s, id, mode)
+	}
+	return n.restoreBackup(ctx, s, id, value)
 }
 
 // resumeArchive goes on with the restore of an archive that has been extracted.
