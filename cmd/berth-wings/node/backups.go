@@ -171,10 +171,11 @@ func isUnknown(err error) bool {
 func (n *Node) awaitBackup(ctx context.Context, s *server, id string, done func(v1.BackupView) bool) (b v1.BackupView, err error) {
 	err = n.untilDone(ctx, s, func() error {
 		for {
+			_, change := s.seen()
 			if b, err = n.backupOf(ctx, s, id); err != nil || done(b) {
 				return err
 			}
-			awaitChange(ctx, s)
+			awaitChange(ctx, change)
 		}
 	})
 	return b, err

@@ -82,7 +82,8 @@ func (n *Node) newOrder(ctx context.Context, s *server, a client.Action) (order,
 // answered after an installation whose end is reported again.
 func (n *Node) resumePower(ctx context.Context, s *server, labels map[string]string) {
 	for s.isInstalling() && ctx.Err() == nil {
-		awaitChange(ctx, s)
+		_, change := s.seen()
+		awaitChange(ctx, change)
 	}
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		if id, is := strings.CutPrefix(label, powerLabel); is {
@@ -149,10 +150,17 @@ func (n *Node) keyed(key string, call func(berth *client.Client) error) error {
 
 // halt carries out a stop, and waits until the server is offline.
 func (n *Node) halt(ctx context.Context, s *server, o order, limit time.Duration) error {
-	if err := n.do(ctx, s, o); err != nil && !errors.Is(err, v1.ErrContainerNotFound) {
-		return err
+	err := n.do(ctx, s, o)
+	if err == nil {
+		err = n.await(ctx, s, limit, func(c v1.ContainerView) bool {
+			phase, _ := s.seen()
+			return c.Observed() && !c.State.Active() && !phase.Active() // the next action asks for the events' phase
+		})
 	}
-	return s.await(ctx, limit, idle)
+	if errors.Is(err, v1.ErrContainerNotFound) {
+		return nil
+	}
+	return err
 }
 
 // begin starts or restarts a server with what the panel has for it now. A panel that does not answer
@@ -173,20 +181,24 @@ func (n *Node) begin(ctx context.Context, s *server, o order) error {
 	case s.suspended(): // meanwhile: its stop may have come before the start
 		return cmp.Or(n.haltOrKill(ctx, s, suspendTime), errSuspended)
 	}
-	return n.awaitBegun(ctx, s)
+	return n.await(ctx, s, stopTime, func(c v1.ContainerView) bool { return c.Observed() && c.State != v1.Stopping })
 }
 
-// awaitBegun waits until berth has begun a start or a restart. It asks berth: a run may begin and end between two events.
-func (n *Node) awaitBegun(ctx context.Context, s *server) error {
-	ctx, cancel := context.WithTimeout(ctx, stopTime)
+// await waits until the container of a server fulfils a condition, for a time at most. It asks berth: events may be late, and
+// a run may begin and end between two of them.
+func (n *Node) await(ctx context.Context, s *server, limit time.Duration, done func(v1.ContainerView) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
+		_, change := s.seen()
 		view, err := n.o.Berth.Containers().Get(ctx, s.uuid)
 		switch {
-		case err == nil && view.Observed() && view.State != v1.Stopping, ctx.Err() != nil, client.StatusOf(err)/100 == 4:
+		case err == nil && done(view), client.StatusOf(err)/100 == 4 && !isLater(err):
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
-		awaitChange(ctx, s)
+		awaitChange(ctx, change)
 	}
 }
 

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -162,26 +161,6 @@ func (s *server) setDisk(bytes int64) {
 	defer s.mu.Unlock()
 	s.usage.Disk = bytes
 }
-
-// await waits until the phase of a server fulfils a condition, for a time at most.
-func (s *server) await(ctx context.Context, limit time.Duration, done func(v1.Phase) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		phase, change := s.seen()
-		if done(phase) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-change:
-		}
-	}
-}
-
-// idle reports whether nothing of a container runs in a phase.
-func idle(p v1.Phase) bool { return !p.Active() }
 
 // get returns what the panel sent about a server last.
 func (s *server) get() egg.Server {

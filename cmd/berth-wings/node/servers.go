@@ -236,28 +236,26 @@ func (n *Node) requestInstall(ctx context.Context, s *server, t task) error {
 // awaitInstalled waits for the end of an installation.
 func (n *Node) awaitInstalled(ctx context.Context, s *server) error {
 	for {
+		phase, change := s.seen()
 		view, err := n.o.Berth.Containers().Get(ctx, s.uuid)
 		switch {
 		case err != nil && client.StatusOf(err)/100 == 4:
 			return err
 		case err == nil && view.InstallState == v1.Failed:
 			return errors.New(cmp.Or(string(view.Message), "the installation failed"))
-		case err == nil && view.InstallState != v1.Installing:
-			if phase, _ := s.seen(); phase != v1.Installing {
-				return nil
-			}
+		case err == nil && view.InstallState != v1.Installing && phase != v1.Installing:
+			return nil
 		}
-		awaitChange(ctx, s)
+		awaitChange(ctx, change)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 }
 
-// awaitChange waits for an event about a server, or for some seconds: events are missed while berth
+// awaitChange waits for the next event about a server, which closes change, or for some seconds: events are missed while berth
 // restarts.
-func awaitChange(ctx context.Context, s *server) {
-	_, change := s.seen()
+func awaitChange(ctx context.Context, change <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-change:
@@ -327,10 +325,7 @@ func (n *Node) haltOrKill(ctx context.Context, s *server, limit time.Duration) e
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err
 	}
-	if err := n.do(ctx, s, order{Action: client.Kill}); err != nil {
-		return err
-	}
-	return s.await(ctx, killTime, idle)
+	return n.halt(ctx, s, order{Action: client.Kill}, killTime)
 }
 
 // postSync is POST /api/servers/:s/sync. It disturbs no running server: limits change at once, the rest at

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/paneltest"
@@ -183,6 +184,33 @@ func TestTransferFails(t *testing.T) {
 	w.panel.RemoveServer(alpha)
 	w.run(t)
 	w.empty(t)
+}
+
+// TestTransferWithoutEvents: a server whose start the bridge has not seen yet is sent when it has stopped.
+func TestTransferWithoutEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.panel.SetServer(t, strings.Replace(w.server(""), "echo bye;", "sleep 3; echo bye > bye.txt;", 1))
+	w.installed(t)
+	next := w.between(t)
+	w.stop()
+	g := &gate{"GET /ws", make(chan struct{}), make(chan struct{})}
+	next.Store(g)
+	w.run(t)
+	<-g.held
+	defer close(g.open)
+	_, err := w.berth.API.Containers().Do(t.Context(), alpha, client.Start)
+	require.NoError(t, err)
+	berthtest.Until(t, 3*time.Minute, "it runs", func() bool { return w.berth.Container(t, alpha).State == v1.Running })
+	sent := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		sent <- string(w.berth.Container(t, alpha).State)
+	}))
+	defer other.Close()
+	w.panel.TransferAway(alpha)
+	w.Want(t, 202, "POST", atAlpha+"/transfer", departure(t, other.URL))
+	require.Equal(t, string(v1.Exit), <-sent)
 }
 
 // TestTransferOfLargeBackups: backups of another node leave berth the space that it needs on their disk.
