@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -194,4 +196,18 @@ func TestBodyOfRefused(t *testing.T) {
 		require.NotEmpty(t, w.set, path)
 		require.WithinDuration(t, time.Now(), w.set[len(w.set)-1], 2*writeTime)
 	}
+}
+
+// TestSilentStore: a store that sends nothing of a backup any more ends its restore.
+func TestSilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := io.Pipe()
+		defer from.Close()
+		go func() { _, _ = to.Write([]byte("begin")) }()
+		body := &steadyBody{from, func() { _ = to.CloseWithError(context.Canceled) }}
+		time.Sleep(2 * silence) // the server is stopped meanwhile
+		text, err := io.ReadAll(body)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, "begin", string(text))
+	})
 }

@@ -207,8 +207,10 @@ func (n *Node) openArchive(address string) (io.ReadCloser, error) {
 	if address == "" {
 		return nil, refuse(400, "The download_url field is required when the backup adapter is set to S3.")
 	}
-	request, err := http.NewRequestWithContext(n.ctx, http.MethodGet, address, nil) // it is read behind the answer
+	ctx, end := context.WithCancel(n.ctx) // it is read behind the answer
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
+		end()
 		return nil, refuse(400, "The provided backup link is no address.")
 	}
 	dialer := &net.Dialer{Timeout: answerTime, Control: func(_, to string, _ syscall.RawConn) error {
@@ -218,6 +220,7 @@ func (n *Node) openArchive(address string) (io.ReadCloser, error) {
 		TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answerTime}}
 	response, err := store.Do(request)
 	if err != nil {
+		end()
 		n.o.Log.Warn("the address of a backup cannot be opened", "err", withoutURL(err))
 		return nil, refuse(400, "The provided backup link cannot be reached: %s", withoutURL(err))
 	}
@@ -228,10 +231,28 @@ func (n *Node) openArchive(address string) (io.ReadCloser, error) {
 	case kind != "application/x-gzip" && kind != "application/gzip":
 		err = refuse(400, "The provided backup link is not a supported content type. %q is not application/x-gzip.", kind)
 	default:
-		return response.Body, nil
+		return &steadyBody{response.Body, end}, nil
 	}
+	end()
 	_ = response.Body.Close() // the refusal is the error
 	return nil, err
+}
+
+// steadyBody is the body of an answer whose sender must send something within a time.
+type steadyBody struct {
+	io.ReadCloser
+	end func() // of the request
+}
+
+func (b *steadyBody) Read(p []byte) (int, error) {
+	late := time.AfterFunc(silence, b.end)
+	defer late.Stop()
+	return b.ReadCloser.Read(p)
+}
+
+func (b *steadyBody) Close() error {
+	b.end()
+	return b.ReadCloser.Close()
 }
 
 // withoutURL returns an error of a request without its address, which is signed.
