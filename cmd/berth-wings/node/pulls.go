@@ -5,60 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"path"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
 )
-
-// The bounds of a search: its results, and the folders that are listed for the modes that results lack.
-const (
-	shortest   = 3 // characters of a pattern
-	maxFound   = 500
-	maxFolders = 50
-)
-
-// search is GET /api/servers/:s/files/search. The names are paths from its folder.
-func (t tenant) search(c *call) error {
-	pattern := c.URL.Query().Get("pattern")
-	if utf8.RuneCountInString(pattern) < shortest {
-		return refuse(400, "Pattern must be at least 3 characters long")
-	}
-	folder := inside(c.URL.Query().Get("directory"))
-	found, err := t.Files().SearchWithTypes(c.Context(), t.volume, folder, pattern)
-	if err != nil {
-		return err
-	}
-	list, folders, modes := []entry{}, map[string]bool{}, map[string]string{}
-	for _, f := range found.Files {
-		name := strings.TrimPrefix(strings.TrimPrefix(f.Path, folder), "/")
-		if len(list) == maxFound || hidden(name) {
-			continue
-		}
-		if dir := path.Dir(f.Path); !folders[dir] && len(folders) < maxFolders {
-			folders[dir] = true
-			entries, _ := t.Files().List(c.Context(), t.volume, strings.TrimPrefix(dir, ".")) // it may be gone
-			for _, e := range entries {
-				modes[path.Join(dir, e.Name)] = e.Mode
-			}
-		}
-		list = append(list, entryOf(v1.FileEntry{Name: name, Type: f.Type, Size: f.Size, Mime: f.Mime,
-			Mode: cmp.Or(modes[f.Path], "0644"), ModifiedAt: f.ModifiedAt, ChangedAt: f.ChangedAt}))
-	}
-	return c.answer(200, list)
-}
-
-// hidden reports whether a path is in a folder that a search does not show.
-func hidden(name string) bool {
-	for _, folder := range []string{"node_modules", ".wine", ".git", "appcache", "depotcache", "vendor"} {
-		if strings.Contains("/"+name, "/"+folder+"/") {
-			return true
-		}
-	}
-	return false
-}
 
 // download is one that is not finished, as panels read it.
 type download struct {
