@@ -202,6 +202,7 @@ func (n *Node) Handler() http.Handler {
 			}
 		})
 	}
+	mux.HandleFunc("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { // the server reads what is left of the body
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(writeTime)) // of a socket: it is closed
@@ -211,16 +212,12 @@ func (n *Node) Handler() http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		if _, pattern := mux.Handler(r); pattern == "" {
-			n.unknown(w)
-			return
-		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
 // unknown answers to an address or a method that is none of the node's.
-func (n *Node) unknown(w http.ResponseWriter) {
+func unknown(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = io.WriteString(w, "404 page not found")
