@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,10 +47,7 @@ func (f *File) Update(object []byte, environ []string) (*File, error) {
 
 // merge returns a map with the values of another in it.
 func merge(into, from map[string]any) map[string]any {
-	all := map[string]any{}
-	for key, value := range into {
-		all[key] = value
-	}
+	all := maps.Clone(into)
 	for key, value := range from {
 		old, both := all[key].(map[string]any)
 		if inner, is := value.(map[string]any); is && both {
