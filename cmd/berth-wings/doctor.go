@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/api/egg"
+	"berth/cmd/berth-wings/importer"
 	"berth/cmd/berth-wings/node"
 )
 
@@ -132,7 +133,7 @@ func checkImport(ctx context.Context, o node.Options) (string, error) {
 	if count > 0 {
 		return "", warning{fmt.Errorf("%s has the files of %d servers, which do not start: run `berth-wings import`", data, count)}
 	}
-	marked, err := o.Berth.Volumes().List(ctx, "wings.import")
+	marked, err := o.Berth.Volumes().List(ctx, importer.Label)
 	if err == nil && len(marked) > 0 {
 		err = warning{fmt.Errorf("the import of %d servers was interrupted: run `berth-wings import`", len(marked))}
 	}

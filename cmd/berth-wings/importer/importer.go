@@ -14,9 +14,9 @@ import (
 	"berth/cmd/berth-wings/panel"
 )
 
-// label is the label of a volume while its server is imported. Its value is whether the server ran.
+// Label is the label of a volume while its server is imported. Its value is whether the server ran.
 const (
-	label   = "wings.import"
+	Label   = "wings.import"
 	ran     = "running"
 	stopped = "stopped"
 )

@@ -36,7 +36,7 @@ func (i *Importer) Import(ctx context.Context, s Server) error {
 		return err
 	}
 	power := v1.PowerOff
-	if v.Labels[label] == ran && !s.object.Suspended {
+	if v.Labels[Label] == ran && !s.object.Suspended {
 		power = v1.PowerOn
 	}
 	i.o.Step("create the container")
@@ -61,9 +61,9 @@ func (i *Importer) reserve(ctx context.Context, s Server) (v v1.VolumeView, err 
 	}
 	if found == nil {
 		i.o.Step("create the volume")
-		labels := map[string]string{egg.ServerLabel: s.UUID, label: stopped}
+		labels := map[string]string{egg.ServerLabel: s.UUID, Label: stopped}
 		if s.Runs {
-			labels[label] = ran
+			labels[Label] = ran
 		}
 		if v, err = i.o.Berth.Volumes().Create(ctx, v1.VolumeSpec{Labels: labels}); err != nil {
 			return v, err

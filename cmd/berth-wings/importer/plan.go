@@ -72,7 +72,7 @@ func (i *Importer) plan(ctx context.Context, object egg.Server) (s Server, err e
 	if err != nil {
 		return s, fmt.Errorf("berth: %w", err)
 	}
-	begun := v != nil && v.Labels[label] != ""
+	begun := v != nil && v.Labels[Label] != ""
 	info, err := os.Lstat(i.folder(s.UUID))
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
@@ -114,8 +114,8 @@ func (i *Importer) use(ctx context.Context, s *Server, v *v1.VolumeView) (err er
 		s.Refused = fmt.Errorf("system.quotas is enabled: clear the project of its files by `chattr -R -P -p 0 %s`, and then disable it", folder)
 	}
 	if v != nil {
-		if v.Labels[label] != "" {
-			s.Runs = v.Labels[label] == ran // as it did before it was stopped
+		if v.Labels[Label] != "" {
+			s.Runs = v.Labels[Label] == ran // as it did before it was stopped
 		}
 		if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
 			folder = v.Path
