@@ -116,7 +116,8 @@ func TestFileManager(t *testing.T) {
 	noise := make([]byte, 1<<20)
 	_, _ = rand.Read(noise)
 	for n, err := 0, error(nil); err == nil; n++ { // until there is no space for another one
-		_, err = w.api.Files().Upload(t.Context(), w.berth.Container(t, alpha).VolumeID, fmt.Sprint("noise", n), bytes.NewReader(noise), client.UploadOptions{})
+		volume := w.berth.Container(t, alpha).VolumeID
+		_, err = w.api.Files().Upload(t.Context(), volume, fmt.Sprint("noise", n), bytes.NewReader(noise), client.UploadOptions{})
 	}
 	refused(409, "There is not enough disk space available to perform that action.", "POST", "compress", files("/", "noise0"))
 }

@@ -37,8 +37,9 @@ func TestLongNames(t *testing.T) {
 // TestAnswerWithoutRequest: berth's answer to fxInit has the version where others have an id. It hides no change.
 func TestAnswerWithoutRequest(t *testing.T) {
 	var recorded []string
-	f := &filter{pending: map[uint32]*fileChange{3: {event: "delete"}}, record: func(event string, _ any) { recorded = append(recorded, event) },
-		client: duplex{nil, io.Discard}, berth: duplex{bytes.NewReader(append(request(fxVersion, 3, nil), request(fxStatus, 3, []byte{0, 0, 0, statusOK})...)), nil}}
+	answers := append(request(fxVersion, 3, nil), request(fxStatus, 3, []byte{0, 0, 0, statusOK})...)
+	f := &filter{pending: map[uint32]*fileChange{3: {event: "delete"}}, client: duplex{nil, io.Discard},
+		berth: duplex{bytes.NewReader(answers), nil}, record: func(event string, _ any) { recorded = append(recorded, event) }}
 	require.NoError(t, f.answers())
 	require.Equal(t, []string{"delete"}, recorded)
 }

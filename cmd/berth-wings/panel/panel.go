@@ -85,7 +85,8 @@ func IsFinal(err error) bool {
 // IsInvalid reports whether the panel has refused what a call sent, and not the node that sent it.
 func IsInvalid(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, e.Status)
+	invalid := []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
+	return errors.As(err, &e) && slices.Contains(invalid, e.Status)
 }
 
 // call sends a request, and again while the panel has no answer. into receives the answer unless it
