@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -183,6 +184,28 @@ func TestAddressesOfBackups(t *testing.T) {
 	for _, to := range []string{"1.1.1.1:80", "10.1.0.1:80", "[::ffff:10.1.0.1]:80", "[2606:4700::1]:443"} {
 		require.NoError(t, n.mayReach("public.example", to), to)
 	}
+}
+
+// TestRedirectOfBackup: a host that the operator allows by its name cannot lead to others.
+func TestRedirectOfBackup(t *testing.T) {
+	var page *httptest.Server
+	page = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/gzip")
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, page.URL, http.StatusFound) // 127.0.0.1
+		}
+	}))
+	defer page.Close()
+	file := &config.File{}
+	file.Config.System.Backups.AllowedHosts = []string{"localhost"}
+	n := &Node{ctx: t.Context(), o: Options{Log: slog.New(slog.DiscardHandler)}}
+	n.file.Store(file)
+	at := strings.Replace(page.URL, "127.0.0.1", "localhost", 1)
+	content, err := n.openArchive(at)
+	require.NoError(t, err)
+	require.NoError(t, content.Close())
+	_, err = n.openArchive(at + "/away")
+	require.ErrorContains(t, err, "not a public address")
 }
 
 // TestBodyOfRefused: a client that is refused may not keep its connection by a body that it does not send.

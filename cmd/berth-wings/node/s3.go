@@ -213,10 +213,12 @@ func (n *Node) openArchive(address string) (io.ReadCloser, error) {
 		end()
 		return nil, refuse(400, "The provided backup link is no address.")
 	}
-	dialer := &net.Dialer{Timeout: answerTime, Control: func(_, to string, _ syscall.RawConn) error {
-		return n.mayReach(request.URL.Hostname(), to)
-	}}
-	store := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, _, _ := net.SplitHostPort(address) // of the link, or of a redirect
+		dialer := &net.Dialer{Timeout: answerTime, Control: func(_, to string, _ syscall.RawConn) error { return n.mayReach(host, to) }}
+		return dialer.DialContext(ctx, network, address)
+	}
+	store := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true,
 		TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answerTime}}
 	response, err := store.Do(request)
 	if err != nil {
