@@ -78,7 +78,7 @@ func (n *Node) apply(ctx context.Context, s *server, script *egg.Script, power v
 // known returns a context for a change of berth's that the caller must know the result of. It goes on for a while after ctx:
 // berth may carry out a request whose client has left, after the next one.
 func known(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	return context.WithTimeout(context.WithoutCancel(ctx), callTime)
 }
 
 // volumeOf returns the volume of a server. It creates one if there is none with the server's label.

@@ -87,9 +87,9 @@ func (n *Node) config() config.Config { return n.file.Load().Config }
 
 // The pauses of what goes on while berth or the panel does not answer, and of what is read again.
 const (
-	retryPause   = 2 * time.Second
-	watchEvery   = 30 * time.Second
-	startTimeout = 20 * time.Second
+	retryPause = 2 * time.Second
+	watchEvery = 30 * time.Second
+	callTime   = 20 * time.Second // of one call that others wait for
 )
 
 // Run reads the servers of the panel and of berth, calls ready, and then follows berth until ctx ends.
@@ -187,7 +187,7 @@ func (n *Node) all() (list []*server) {
 
 // readHost reads berth's node.
 func (n *Node) readHost(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	host, err := n.o.Berth.Node(ctx)
 	if err == nil {

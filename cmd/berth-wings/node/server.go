@@ -60,8 +60,8 @@ type server struct {
 	power chan struct{} // has one element while no power action is in flight
 
 	making  sync.Mutex // held while its volume is created
-	marking sync.Mutex // held while its task is recorded
-	removed bool       // its last task is the removal
+	marking sync.Mutex // held while a label is changed
+	removed bool       // its last task is the removal; under marking
 
 	mu         sync.Mutex
 	object     egg.Server
@@ -76,7 +76,7 @@ type server struct {
 	reporting  bool            // they are sent to the panel
 	jobs       map[string]bool // the backups that are in flight, by UUID
 	logins     []*login        // of SFTP
-	cancel     func()          // ends the transfer in flight; nil: there is none
+	cancel     func()          // ends the transfer; nil: there is none. It stays while another node may have the server
 
 	feed feed
 }
