@@ -271,7 +271,7 @@ func AnnounceTransfer(tx *store.Tx, t v1.Transfer) (r v1.ArrivalRequest, err err
 	spec.Deferred, spec.RequestedBy, spec.Power = nil, v1.Actor{}, v1.PowerOff
 	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration, spec.Arrived = 0, 0, 0, 0
 	r = v1.ArrivalRequest{ArrivalID: t.Meta.ID, Container: spec, Volume: volume.Spec, Bytes: volume.Status.Size,
-		RandomPorts: t.Spec.RandomPorts}
+		RandomPorts: t.Spec.RandomPorts, Stopped: v1.TransferStateOf(t) == v1.TransferFinishing}
 	switch policy, err := FindPolicy(tx, t.Spec.VolumeID); {
 	case err == nil:
 		policy.Spec.Maker, policy.Spec.RequestedBy = v1.Maker{}, v1.Actor{}
@@ -283,16 +283,15 @@ func AnnounceTransfer(tx *store.Tx, t v1.Transfer) (r v1.ArrivalRequest, err err
 		schedule.Spec.Container, schedule.Spec.RunGeneration, schedule.Spec.RequestedBy = "", 0, v1.Actor{}
 		r.Schedules = append(r.Schedules, v1.ArrivalSchedule{Name: schedule.Spec.Name, Spec: v1.ScheduleView{ScheduleSpec: schedule.Spec}})
 	}
-	stopped := v1.TransferStateOf(t) == v1.TransferFinishing
 	var backups []v1.ArrivalBackup
 	for _, b := range Movable(tx, t) {
-		if stopped && !slices.Contains(t.Status.Backups, b.Meta.ID) {
+		if r.Stopped && !slices.Contains(t.Status.Backups, b.Meta.ID) {
 			continue // its archive has not arrived, and nobody waits for it
 		}
 		b.Spec.Maker, b.Spec.RequestedBy, b.Spec.MovedBy = v1.Maker{}, v1.Actor{}, ""
 		backups = append(backups, v1.ArrivalBackup{BackupID: b.Meta.ID, CreatedAt: b.Meta.CreatedAt, Spec: b.Spec, Status: b.Status})
 	}
-	if !stopped { // then all of them go: those that have arrived are deleted here
+	if !r.Stopped { // then all of them go: those that have arrived are deleted here
 		backups = fitting(backups, maxAnnouncement-sizeOf(r))
 	}
 	r.Backups = backups

@@ -176,7 +176,7 @@ func (s arrivals) listing(c *call, a v1.Arrival) (*os.File, error) {
 	}
 	err = os.Remove(file.Name())
 	if err == nil {
-		_, err = s.trees.Tree(ctx, a.Spec.Container.VolumeID, file)
+		_, err = s.trees.Tree(ctx, a.Spec.Container.VolumeID, file, a.Spec.Priority())
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -192,7 +192,8 @@ func (s arrivals) content(c *call) error {
 		if limit == 0 {
 			limit = a.Spec.Bytes
 		}
-		return s.trees.Receive(ctx, a.Spec.Container.VolumeID, body, a.Spec.Bytes+a.Spec.Bytes/10+limit+arrivalSlack)
+		most := a.Spec.Bytes + a.Spec.Bytes/10 + limit + arrivalSlack
+		return s.trees.Receive(ctx, a.Spec.Container.VolumeID, body, most, a.Spec.Priority())
 	})
 	return c.answer(messageBody{"Content received"}, err)
 }

@@ -112,7 +112,7 @@ func TestArrivalBackups(t *testing.T) {
 		return h.do(request{method: "PUT", path: "/arrivals/" + arrival + "/backups/" + id, accept: "-", body: content})
 	}
 	commit := func() answer {
-		tree, err := m.Tree(t.Context(), volumeID, io.Discard)
+		tree, err := m.Tree(t.Context(), volumeID, io.Discard, v1.LowPriority)
 		require.NoError(t, err)
 		return h.call("POST", "/arrivals/"+arrival+"/commit", object{"digest": tree.Digest, "start": false})
 	}
@@ -150,13 +150,50 @@ type held struct {
 	begun, release chan struct{}
 }
 
-func (h held) Tree(context.Context, string, io.Writer) (v1.TreeSum, error) {
+func (h held) Tree(context.Context, string, io.Writer, v1.Priority) (v1.TreeSum, error) {
 	select {
 	case h.begun <- struct{}{}:
 	default:
 	}
 	<-h.release
 	return v1.TreeSum{}, nil
+}
+
+// asked is Trees that keep the priority of their last call.
+type asked struct {
+	Trees
+	priority v1.Priority
+}
+
+func (a *asked) Tree(_ context.Context, _ string, _ io.Writer, p v1.Priority) (v1.TreeSum, error) {
+	a.priority = p
+	return v1.TreeSum{}, nil
+}
+
+func (a *asked) Receive(_ context.Context, _ string, _ io.Reader, _ int64, p v1.Priority) error {
+	a.priority = p
+	return nil
+}
+
+// TestPriorityOfArrivals: trees are listed and received with the lowest priority until the container is stopped.
+func TestPriorityOfArrivals(t *testing.T) {
+	trees := &asked{}
+	h := newHarnessWith(t, func(d *Deps) { d.Archives, d.Trees, d.SpoolDir = &inbox{}, trees, t.TempDir() })
+	arrival, volumeID := intent.NewID(), intent.NewID()
+	for stopped, want := range map[bool]v1.Priority{false: v1.LowPriority, true: v1.NormalPriority} {
+		h.must("POST", "/arrivals", object{"arrival_id": arrival, "bytes": 0, "volume": object{}, "stopped": stopped,
+			"container": object{"internal_id": "mc", "image": "busybox:1", "volume_id": volumeID}})
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			return errors.Join(store.Arrivals.SetStatus(tx, arrival, func(s *v1.ArrivalStatus) { s.ImagePresent = true }),
+				store.Volumes.SetStatus(tx, volumeID, func(s *v1.VolumeStatus) { s.Created = true }))
+		}))
+		for _, r := range []request{{method: "GET", path: "/tree"}, {method: "PUT", path: "/content", body: "x"}} {
+			trees.priority = -1
+			r.path = "/arrivals/" + arrival + r.path
+			require.Equal(t, 200, h.do(r).status, r.path)
+			require.Equal(t, want, trees.priority, r.path)
+		}
+	}
 }
 
 // TestListingEndsWithClient: a request for a listing that waits for another one ends with its client.

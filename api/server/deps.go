@@ -91,9 +91,9 @@ type Archiver interface {
 // Trees receives the volumes of containers that arrive from other nodes.
 type Trees interface {
 	// Tree writes the listing of a volume.
-	Tree(ctx context.Context, volume string, w io.Writer) (v1.TreeSum, error)
+	Tree(ctx context.Context, volume string, w io.Writer, p v1.Priority) (v1.TreeSum, error)
 	// Receive changes a volume as the sender's stream says. It may grow to most bytes.
-	Receive(ctx context.Context, volume string, r io.Reader, most int64) error
+	Receive(ctx context.Context, volume string, r io.Reader, most int64, p v1.Priority) error
 	// Alone calls do while no other call for a volume receives. It returns v1.ErrVolumeRestoring while another one does.
 	Alone(ctx context.Context, volume string, do func() error) error
 	// Verified calls commit if the volume has a digest. Nothing changes it meanwhile.

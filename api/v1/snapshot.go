@@ -89,6 +89,7 @@ type SendOptions struct {
 	Since    time.Time           // files that have changed since are sent, whatever they look like
 	Until    time.Time           // entries but folders that have changed since are left to the next call; zero: none are
 	Round    time.Time           // the beginning of a round, in whose calls each file is sent once; zero: no round
+	Priority Priority            // of reading
 	Most     time.Duration       // from the first entry to the last one, or part of a file, that is begun; 0: no limit
 	Progress func(bytes int64)   // called with the bytes of files that were sent so far; may be nil
 	Written  func(n int64) error // see SnapshotOptions

@@ -197,7 +197,25 @@ type ArrivalRequest struct {
 	Schedules   []ArrivalSchedule `json:"schedules,omitempty"`
 	Backups     []ArrivalBackup   `json:"backups,omitempty"`
 	RandomPorts bool              `json:"random_ports,omitempty"` // the ports of the container are to be replaced by free ones of the pool
+	Stopped     bool              `json:"stopped,omitempty"`      // the container is stopped until the transfer ends
 }
+
+// Priority returns that of what is done for an arrival: nobody waits for it while the container runs.
+func (r ArrivalRequest) Priority() Priority {
+	if r.Stopped {
+		return NormalPriority
+	}
+	return LowPriority
+}
+
+// Priority is that of work on files, for processors and disks.
+type Priority int
+
+// The priorities.
+const (
+	LowPriority    Priority = iota // all others go first
+	NormalPriority                 // that of the process
+)
 
 // ArrivalSchedule is a schedule of a container that arrives.
 type ArrivalSchedule struct {

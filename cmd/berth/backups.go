@@ -135,7 +135,7 @@ func (a archives) Receive(ctx context.Context, b v1.ArrivalBackup, offset int64,
 		return a.find(ctx, b.BackupID, want.Size)
 	}
 	part := blob.Part{Key: v1.ArchiveKey(b.BackupID), Offset: offset, Size: want.Size, Checksum: want.Checksum}
-	err := background.WithLowPriority(func() error { return a.local.PutPart(ctx, part, freeReader{archive, a.free}) })
+	err := background.WithPriority(v1.LowPriority, func() error { return a.local.PutPart(ctx, part, freeReader{archive, a.free}) })
 	switch {
 	case errors.Is(err, blob.ErrOther):
 		return v1.Errorf(v1.InvalidArchive, "The archive of backup %s is not the one that was announced", b.BackupID)
@@ -199,7 +199,7 @@ func (m movedArchives) Send(ctx context.Context, a v1.ArrivalBackup, offset int6
 	if size != a.Status.Size {
 		return v1.Errorf(v1.InvalidArchive, "The archive of backup %s has %d bytes instead of %d", a.BackupID, size, a.Status.Size)
 	}
-	return background.WithLowPriority(func() error {
+	return background.WithPriority(v1.LowPriority, func() error {
 		_, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{content}, make([]byte, copyBytes))
 		return err
 	})

@@ -238,10 +238,20 @@ func TestBusyTenant(t *testing.T) {
 		require.Equal(t, mostRounds, w.rounds)
 		for _, opt := range w.sent {
 			require.Equal(t, opt.Round, opt.Until)
+			require.Equal(t, v1.LowPriority, opt.Priority)
 		}
+		arrival, err := intent.FindArrival(w.there.store.Read(), transferID)
+		require.NoError(t, err)
+		require.Equal(t, v1.LowPriority, arrival.Spec.Priority())
 		w.exited()
 		w.await(v1.TransferCompleted)
 		require.True(t, w.sent[mostRounds].Until.IsZero())
+		for _, opt := range w.sent[mostRounds:] {
+			require.Equal(t, v1.NormalPriority, opt.Priority, "the container is stopped")
+		}
+		arrival, err = intent.FindArrival(w.there.store.Read(), transferID)
+		require.NoError(t, err)
+		require.Equal(t, v1.NormalPriority, arrival.Spec.Priority())
 	})
 }
 

@@ -91,8 +91,9 @@ func (r *reconciler) copy(t v1.Transfer) work {
 func (r *reconciler) round(ctx context.Context, t v1.Transfer, to Destination, out report, notify func(report)) error {
 	before := out.arrived
 	opt := v1.SendOptions{Since: t.Status.Since, Round: t.Status.Began, Most: connection}
+	opt.Priority = v1.NormalPriority
 	if v1.TransferStateOf(t) == v1.TransferCopying { // the next round sends what a tenant writes meanwhile, so that this one ends
-		opt.Until = t.Status.Began
+		opt.Priority, opt.Until = v1.LowPriority, t.Status.Began
 	}
 	if err := r.Volumes.Flush(ctx, t.Spec.VolumeID); err != nil {
 		return sourceError{err}
@@ -213,7 +214,7 @@ func (r *reconciler) finish(t v1.Transfer) work {
 			return err
 		}
 		for range mostPasses {
-			sent, err := r.send(ctx, t, to, v1.SendOptions{Since: never})
+			sent, err := r.send(ctx, t, to, v1.SendOptions{Since: never, Priority: v1.NormalPriority})
 			if err != nil {
 				return err
 			}

@@ -14,9 +14,9 @@ import (
 )
 
 // Tree writes the listing of a volume's tree to w, and returns its digest.
-func (m *Manager) Tree(ctx context.Context, id string, w io.Writer) (tree v1.TreeSum, err error) {
+func (m *Manager) Tree(ctx context.Context, id string, w io.Writer, p v1.Priority) (tree v1.TreeSum, err error) {
 	err = m.read(ctx, id, root, func(vol *Volume) error {
-		tree, err = backup.ListTree(ctx, vol.root.Root, w, m.opt.Limits.NameBytes)
+		tree, err = backup.ListTree(ctx, vol.root.Root, w, m.opt.Limits.NameBytes, p)
 		return err
 	})
 	return tree, err
@@ -62,7 +62,7 @@ func (m *Manager) Alone(ctx context.Context, id string, do func() error) error {
 
 // Receive changes a volume that an arrival has reserved into the tree that Send has written to r. The volume may
 // grow to most bytes meanwhile, whatever its limit is.
-func (m *Manager) Receive(ctx context.Context, id string, r io.Reader, most int64) error {
+func (m *Manager) Receive(ctx context.Context, id string, r io.Reader, most int64, p v1.Priority) error {
 	done, err := m.of(id).restore(ctx)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (m *Manager) Receive(ctx context.Context, id string, r io.Reader, most int6
 		use := &quota{known: true, used: vol.quota.Used().Bytes, limit: most}
 		space := &reservation{quota: use, space: vol.space}
 		defer space.Release()
-		err := backup.Receive(ctx, r, most, vol.root.Root, backup.ExtractOptions{Reserve: space.Grow})
+		err := backup.Receive(ctx, r, most, vol.root.Root, backup.ExtractOptions{Reserve: space.Grow, Priority: p})
 		if _, failed := m.Scan(context.WithoutCancel(ctx), id); err == nil {
 			err = failed
 		}
@@ -97,7 +97,7 @@ func (m *Manager) Verified(ctx context.Context, id, digest string, commit func()
 	if err := m.Flush(ctx, id); err != nil {
 		return err
 	}
-	tree, err := m.Tree(ctx, id, io.Discard)
+	tree, err := m.Tree(ctx, id, io.Discard, v1.NormalPriority)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type ExtractOptions struct {
 	Progress func(bytes int64)
 	// Paths selects entries, with all below them; empty: all. The folders above them are extracted too.
 	Paths Paths
+	// Priority is that of Receive.
+	Priority v1.Priority
 }
 
 func (o ExtractOptions) reserve(n int64) error {

@@ -58,8 +58,8 @@ func comparePaths(a, b string) int {
 
 // ListTree writes the listing of a tree to w, as zstd, and returns its digest. Entries that are no file, folder or link are
 // not in it. An entry that cannot be read is an error: the listing would not be that of the whole tree.
-func ListTree(ctx context.Context, root *os.Root, w io.Writer, nameBytes int64) (tree v1.TreeSum, err error) {
-	err = WithLowPriority(func() error {
+func ListTree(ctx context.Context, root *os.Root, w io.Writer, nameBytes int64, p v1.Priority) (tree v1.TreeSum, err error) {
+	err = WithPriority(p, func() error {
 		z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 		if err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
 )
 
 // The lowest priority of a thread.
@@ -16,21 +18,23 @@ const (
 	ioprioIdle    = 3 << 13 // reads and writes when no other process does
 )
 
-// WithLowPriority calls do on a thread of its own that has the lowest priority for
+// WithPriority calls do on a thread of its own, which with v1.LowPriority has the lowest priority for
 // processors and disks, as far as the host allows it. The thread ends with the call,
 // because only a privileged process could raise its priority again. A panic of do becomes an
 // error that names its place: the recovery of a job does not reach this goroutine.
-func WithLowPriority(do func() error) error {
+func WithPriority(p v1.Priority, do func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
-			if p := recover(); p != nil {
-				done <- fmt.Errorf("panic: %v at %s", p, placeOfPanic())
+			if cause := recover(); cause != nil {
+				done <- fmt.Errorf("panic: %v at %s", cause, placeOfPanic())
 			}
 		}()
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
-		_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, 0, ioprioIdle)
+		if p == v1.LowPriority {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
+			_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, 0, ioprioIdle)
+		}
 		done <- do()
 	}()
 	return <-done

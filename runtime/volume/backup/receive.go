@@ -33,7 +33,7 @@ const arriving = ".berth-arriving-"
 // its checksum is right. Nobody else may change the tree. most bounds the bytes on disk that it writes. After an error
 // the entries that were complete stay. What it has written is not durable yet.
 func Receive(ctx context.Context, r io.Reader, most int64, into *os.Root, opt ExtractOptions) error {
-	return WithLowPriority(func() error {
+	return WithPriority(opt.Priority, func() error {
 		x, err := newExtractor(ctx, r, v1.SnapshotArchive{Size: math.MaxInt64, Bytes: most}, into, opt)
 		if err != nil {
 			return err

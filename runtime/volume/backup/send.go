@@ -49,7 +49,7 @@ var errMost = errors.New("the time is over")
 // Receive: a tar.zst of the entries that differ, each folder before what is in it, and of the paths that are to
 // be removed. Others may change the tree meanwhile: then the next call sends what has changed.
 func Send(ctx context.Context, root *os.Root, listing io.Reader, w io.Writer, opt SendOptions) (sent v1.Sent, err error) {
-	err = WithLowPriority(func() error {
+	err = WithPriority(opt.Priority, func() error {
 		sent, err = send(ctx, root, listing, w, opt)
 		return err
 	})

@@ -30,7 +30,7 @@ func list(t require.TestingT, dir string) ([]byte, v1.TreeSum) {
 	require.NoError(t, err)
 	defer root.Close()
 	var listing bytes.Buffer
-	tree, err := backup.ListTree(context.Background(), root, &listing, moveNames)
+	tree, err := backup.ListTree(context.Background(), root, &listing, moveNames, v1.LowPriority)
 	require.NoError(t, err)
 	return listing.Bytes(), tree
 }

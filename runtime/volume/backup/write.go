@@ -48,7 +48,7 @@ const reportBytes = 1 << 20
 // changed while it read them, are in the result's Skipped. It calls the functions of opt and
 // w on its thread of low priority.
 func Write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (result v1.Snapshot, err error) {
-	err = WithLowPriority(func() (err error) {
+	err = WithPriority(v1.LowPriority, func() (err error) {
 		result, err = write(ctx, root, w, opt)
 		return err
 	})
