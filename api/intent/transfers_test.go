@@ -64,3 +64,41 @@ func TestAnnouncementIsBounded(t *testing.T) {
 		require.ElementsMatch(t, all, ids)
 	})
 }
+
+// TestTransferRefused: a container cannot be moved while it is not installed, its volume is being restored or is another container's
+// too, or it is being moved.
+func TestTransferRefused(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc")
+	start := func() error { return intent.CreateTransfer(w.store, intent.NewID(), "mc", v1.TransferRequest{}) }
+	refused := func(want error) {
+		t.Helper()
+		w.unchanged(func() { require.ErrorIs(t, start(), want) })
+	}
+	refused(&v1.Error{Code: v1.StillInstalling})
+	w.installed("mc")
+	require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Reserve(tx, "a", w.volume) }))
+	refused(v1.ErrVolumeRestoring)
+	require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.EndRestore(tx, "a", w.volume) }))
+	w.create("other")
+	refused(&v1.Error{Code: v1.VolumeInUse})
+	require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "other") }))
+	require.NoError(t, start())
+	refused(v1.ErrTransferring)
+}
+
+// TestIncoming: no more arrivals than transfers.incoming have not ended, and each of those is announced again.
+func TestIncoming(t *testing.T) {
+	w := newWorld(t)
+	announce := func(arrival string) error {
+		spec := w.spec()
+		spec.InternalID, spec.VolumeID = "mc-"+arrival, arrival
+		return intent.PutArrival(w.store, intent.ArrivalPolicy{Incoming: 1}, v1.ArrivalRequest{ArrivalID: arrival, Container: spec})
+	}
+	first, second := intent.NewID(), intent.NewID()
+	require.NoError(t, announce(first))
+	w.unchanged(func() { require.ErrorIs(t, announce(second), &v1.Error{Code: v1.TooManyArrivals}) })
+	require.NoError(t, announce(first))
+	require.NoError(t, intent.CancelArrival(w.store, first))
+	require.NoError(t, announce(second))
+}
