@@ -145,6 +145,7 @@ func serve(ctx context.Context, n *node.Node, listeners []net.Listener, log *slo
 	defer cancel()
 	server := &http.Server{Handler: n.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	n.Bound(server)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return n.Run(ctx, func() {

@@ -447,7 +447,8 @@ func (r *reconciler) collectHandOver(t v1.Transfer, j job) (controller.Result, e
 		}
 		return controller.Result{}, r.giveBack(t, v1.TransferFailed, text)
 	case j.Value.cancels > 0 && t.Spec.Gone:
-		return controller.Result{}, r.giveBack(t, v1.TransferCancelled, "Cancelled without an answer of the destination, which an operator has declared gone")
+		return controller.Result{}, r.giveBack(t, v1.TransferCancelled,
+			"Cancelled without an answer of the destination, which an operator has declared gone")
 	}
 	text, _ := explain(j.Err)
 	return controller.Result{}, r.record(t, func(s *v1.TransferStatus, now time.Time) {

@@ -71,7 +71,8 @@ func tooLarge(request v1.ArrivalRequest, err error) error {
 		return err
 	}
 	text, _ := json.Marshal(request) // it was sent
-	return refusedError{fmt.Errorf("the announcement has %d bytes: raise server.body_limit there, or the limit of the proxy before it", len(text))}
+	return refusedError{fmt.Errorf("the announcement has %d bytes: raise server.body_limit there, or the limit of the proxy before it",
+		len(text))}
 }
 
 // copy sends backups, and what differs of the files, while the container runs.

@@ -85,7 +85,8 @@ func (i *Importer) plan(ctx context.Context, object egg.Server) (s Server, err e
 		return s, nil
 	case missing:
 	case v != nil && !begun:
-		s.Refused = fmt.Errorf("it has a volume of berth and %s: end `berth-wings import --undo %s`, or remove the one that is not needed", i.folder(s.UUID), s.UUID)
+		s.Refused = fmt.Errorf("it has a volume of berth and %s: end `berth-wings import --undo %s`, or remove the one that is not needed",
+			i.folder(s.UUID), s.UUID)
 		return s, nil
 	case !info.IsDir():
 		s.Refused = fmt.Errorf("%s is not a folder: move the files there, with their owners", i.folder(s.UUID))
@@ -164,7 +165,8 @@ func sameMount(from, to string) error {
 		}
 	}
 	if a.Dev_major != b.Dev_major || a.Dev_minor != b.Dev_minor || a.Mnt_id != b.Mnt_id {
-		return fmt.Errorf("%s is on another file system or mount than %s: set storage.volumes_path of berth to a folder on that of wings, and restart berth",
+		return fmt.Errorf("%s is on another file system or mount than %s: set storage.volumes_path of berth to a folder on that of wings, and "+
+			"restart berth",
 			to, from)
 	}
 	return nil

@@ -5,13 +5,17 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +25,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"berth/api/egg"
 	"berth/cmd/berth-wings/config"
+	"berth/cmd/berth-wings/panel"
 )
 
 // TestForgedTokens: only a token that the panel has signed, in the way that it does, has claims.
@@ -233,4 +239,69 @@ func TestSilentStore(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, "begin", string(text))
 	})
+}
+
+// TestConnectionsAreBounded: the oldest of too many connections of an address is closed, unless it is a proxy's.
+func TestConnectionsAreBounded(t *testing.T) {
+	for _, proxies := range [][]string{nil, {"127.0.0.0/8"}} {
+		n := &Node{}
+		n.file.Store(&config.File{Config: config.Config{API: config.API{TrustedProxies: proxies}}})
+		server := httptest.NewUnstartedServer(http.NotFoundHandler())
+		server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+		n.Bound(server.Config)
+		server.StartTLS()
+		var open []net.Conn
+		for range connections().Tenant + 1 {
+			c, err := net.Dial("tcp", server.Listener.Addr().String())
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() })
+			open = append(open, c)
+		}
+		if proxies == nil {
+			require.NoError(t, open[0].SetReadDeadline(time.Now().Add(3*time.Minute)))
+			_, err := open[0].Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF, "the oldest one")
+		}
+		for _, c := range open[1:] {
+			_ = c.Close()
+		}
+		answer, err := server.Client().Get(server.URL)
+		require.NoError(t, err)
+		_ = answer.Body.Close()
+		if proxies != nil {
+			require.NoError(t, tls.Client(open[0], &tls.Config{InsecureSkipVerify: true}).Handshake())
+		}
+		server.Close()
+	}
+}
+
+// TestLateAnswer: an answer of the panel that is late does not replace a newer one.
+func TestLateAnswer(t *testing.T) {
+	const uuid = "11111111-2222-3333-4444-555555555555"
+	const object = `{"settings":{"uuid":"` + uuid + `","suspended":%t},"process_configuration":{}}`
+	asked, release := make(chan struct{}, 2), make(chan struct{})
+	var suspended atomic.Bool
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		now := suspended.Load()
+		if asked <- struct{}{}; !now {
+			<-release
+		}
+		_, _ = fmt.Fprintf(w, object, now)
+	}))
+	t.Cleanup(at.Close)
+	n, s := &Node{o: Options{Panel: panel.New(panel.Options{Remote: at.URL})}}, newServer(egg.Server{UUID: uuid})
+	done := make(chan error, 2)
+	go func() { done <- n.refresh(t.Context(), s) }()
+	<-asked
+	suspended.Store(true)
+	go func() { done <- n.refresh(t.Context(), s) }()
+	select { // the second one has no answer before the first one has
+	case err := <-done:
+		t.Error("the answers overtake each other", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(release)
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+	require.True(t, s.suspended())
 }

@@ -2,15 +2,18 @@ package node
 
 import (
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -170,6 +173,34 @@ func (c *call) decode(into any) error {
 func addressOf(remote string) netip.Addr {
 	at, _ := netip.ParseAddrPort(remote)
 	return at.Addr().Unmap().WithZone("")
+}
+
+// Bound closes the oldest connection of the address that has most where a server has too many, so that nobody can keep
+// others out. Those that have become sockets have bounds of their own.
+func (n *Node) Bound(server *http.Server) {
+	slots, open := limit.NewSlots(connections), sync.Map{}
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			from, below := addressOf(c.RemoteAddr().String()), c
+			if over, is := c.(*tls.Conn); is {
+				below = over.NetConn() // whose end waits for no client
+			}
+			claim := limit.Claim{Tenant: limit.Network(from.String()), Shared: n.config().API.Trusts(from)}
+			open.Store(c, slots.Push(claim, func() { _ = below.Close() }))
+		case http.StateHijacked, http.StateClosed:
+			if leave, is := open.LoadAndDelete(c); is {
+				leave.(func())()
+			}
+		}
+	}
+}
+
+// connections are the bounds of connections, by address.
+func connections() limit.Bounds {
+	b := limit.Connections()
+	b.Anonymous = true
+	return b
 }
 
 // address returns the address of the client, behind the proxies that the node trusts.

@@ -64,7 +64,8 @@ func New(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, servers: map[string]*server{}, tokens: newTokens(o.Began), activity: kept, crashes: make(chan struct{}, 1), browsers: limit.NewSlots(browsers), anonymous: limit.NewSlots(anonymous),
+	n := &Node{o: o, servers: map[string]*server{}, tokens: newTokens(o.Began), activity: kept, crashes: make(chan struct{}, 1),
+		browsers: limit.NewSlots(browsers), anonymous: limit.NewSlots(anonymous),
 		orders: limit.NewSlots(orders), uploads: limit.NewSlots(uploads), sftp: newSFTP()}
 	n.file.Store(o.File)
 	n.host.Store(new(v1.Node))

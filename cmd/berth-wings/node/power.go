@@ -204,6 +204,8 @@ func (n *Node) await(ctx context.Context, s *server, limit time.Duration, done f
 
 // refresh asks the panel for a server.
 func (n *Node) refresh(ctx context.Context, s *server) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
 	object, err := n.o.Panel.Server(ctx, s.uuid)
 	if err == nil {
 		s.set(object)

@@ -59,6 +59,7 @@ type server struct {
 
 	power chan struct{} // has one element while no power action is in flight
 
+	asking  sync.Mutex // held while the panel is asked for object: a late answer replaces no newer one
 	making  sync.Mutex // held while its volume is created
 	marking sync.Mutex // held while a label is changed
 	removed bool       // its last task is the removal; under marking

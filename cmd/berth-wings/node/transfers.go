@@ -422,7 +422,8 @@ func (o onDisk) Write(b []byte) (int, error) {
 	}
 	block := int64(st.Bsize)
 	if int64(len(b)) > int64(st.Bavail)*block-v1.DiskReserve(int64(st.Blocks)*block) { //nolint:gosec // sizes of a disk
-		return 0, fmt.Errorf("%s: the disk has no space for the backups of the server: free some, or transfer it without them", filepath.Dir(o.f.Name()))
+		return 0, fmt.Errorf("%s: the disk has no space for the backups of the server: free some, or transfer it without them",
+			filepath.Dir(o.f.Name()))
 	}
 	return o.f.Write(b)
 }
