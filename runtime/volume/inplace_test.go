@@ -194,6 +194,37 @@ func TestInPlaceAfterRestore(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// TestInPlaceDuringATransfer: what a transfer has reserved is read, and not changed, also by what was open before.
+func TestInPlaceDuringATransfer(t *testing.T) {
+	opt, reserved := options(), error(nil)
+	opt.Reserved = func(string) error { return reserved }
+	b := newBox(t, opt)
+	b.put(t, "file", "before")
+	h, err := b.OpenFile(t.Context(), id, "file", v1.OpenMode{Read: true, Write: true})
+	require.NoError(t, err)
+	reserved = v1.ErrTransferring
+	size := int64(1)
+	_, truncated := b.SetAttributes(t.Context(), id, "file", v1.FileAttributes{Size: &size})
+	_, written := h.WriteAt([]byte("changed"), 0)
+	_, opened := b.OpenFile(t.Context(), id, "new", writing)
+	for what, err := range map[string]error{
+		"write": written, "open": opened, "truncate": truncated, "mkdir": b.MakeFolder(t.Context(), id, "folder"),
+		"remove": b.RemoveFile(t.Context(), id, "file"), "move": b.Move(t.Context(), id, "file", "other"),
+		"link": b.Symlink(t.Context(), id, "file", "link"),
+	} {
+		require.ErrorIs(t, err, v1.ErrTransferring, what)
+	}
+	text := make([]byte, 6)
+	_, err = h.ReadAt(text, 0)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(text))
+	reserved = nil
+	_, err = h.WriteAt([]byte("B"), 0)
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+	require.Equal(t, "Before", b.get(t, "file"))
+}
+
 // TestInPlaceSeveralHandles: what several handles of a file shrink and write is counted at once or
 // by the next scan, and never as free space that there is not.
 func TestInPlaceSeveralHandles(t *testing.T) {
