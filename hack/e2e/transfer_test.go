@@ -135,6 +135,15 @@ func TestTransfer(t *testing.T) {
 		answer, err := n.a.Try(context.Background(), "GET", "/volumes/"+volume, nil)
 		return err == nil && answer.Status == 404
 	})
+
+	v = ended(t, n.b, n.move(t, n.b, n.a, map[string]any{"start": false}))
+	require.Equal(t, v1.TransferCompleted, v.State, v.Message)
+	n.a.State(t, "mc", "ready")
+	require.Zero(t, n.running(t), "it is not started where it goes back to")
+	again, err = os.ReadFile(filepath.Join(dir, "installed"))
+	require.NoError(t, err)
+	require.Equal(t, installed, again)
+	checkStamps(t, n.a, volume)
 }
 
 // checkStamps fails unless the stamps are 1, 2, 3, …: none is lost, and none is written twice.
