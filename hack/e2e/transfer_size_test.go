@@ -173,6 +173,7 @@ func TestTransferBandwidth(t *testing.T) {
 		took := times[string(v1.TransferStopping)].Sub(times[string(v1.TransferCopying)])
 		require.GreaterOrEqual(t, took, time.Duration(size-burst)*time.Second/limit)
 		gone(t, from, "/volumes/"+volume)
+		to.State(t, "mc", "ready")
 	}
 	moved(n.a, n.b, 0)
 	moved(n.b, n.a, limit)
