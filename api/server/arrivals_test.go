@@ -159,10 +159,11 @@ func (h held) Tree(context.Context, string, io.Writer, v1.Priority) (v1.TreeSum,
 	return v1.TreeSum{}, nil
 }
 
-// asked is Trees that keep the priority of their last call.
+// asked is Trees that keep what their last call was given.
 type asked struct {
 	Trees
 	priority v1.Priority
+	most     int64 // bytes
 }
 
 func (a *asked) Tree(_ context.Context, _ string, _ io.Writer, p v1.Priority) (v1.TreeSum, error) {
@@ -170,8 +171,8 @@ func (a *asked) Tree(_ context.Context, _ string, _ io.Writer, p v1.Priority) (v
 	return v1.TreeSum{}, nil
 }
 
-func (a *asked) Receive(_ context.Context, _ string, _ io.Reader, _ int64, p v1.Priority) error {
-	a.priority = p
+func (a *asked) Receive(_ context.Context, _ string, _ io.Reader, most int64, p v1.Priority) error {
+	a.priority, a.most = p, most
 	return nil
 }
 
@@ -193,6 +194,24 @@ func TestPriorityOfArrivals(t *testing.T) {
 			require.Equal(t, 200, h.do(r).status, r.path)
 			require.Equal(t, want, trees.priority, r.path)
 		}
+	}
+}
+
+// TestArrivalIsBounded: what arrives may be a tenth more than was announced, and what the volume may grow by.
+func TestArrivalIsBounded(t *testing.T) {
+	trees := &asked{}
+	h := newHarnessWith(t, func(d *Deps) { d.Archives, d.Trees, d.SpoolDir = &inbox{}, trees, t.TempDir() })
+	const announced, limit = 10 << 20, 64 << 20
+	for want, volume := range map[int64]object{announced / 10 * 21: {}, announced/10*11 + limit: {"size_limit": limit}} {
+		arrival, volumeID := intent.NewID(), intent.NewID()
+		h.must("POST", "/arrivals", object{"arrival_id": arrival, "bytes": announced, "volume": volume,
+			"container": object{"internal_id": "mc-" + arrival, "image": "busybox:1", "volume_id": volumeID}})
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			return errors.Join(store.Arrivals.SetStatus(tx, arrival, func(s *v1.ArrivalStatus) { s.ImagePresent = true }),
+				store.Volumes.SetStatus(tx, volumeID, func(s *v1.VolumeStatus) { s.Created = true }))
+		}))
+		require.Equal(t, 200, h.do(request{method: "PUT", path: "/arrivals/" + arrival + "/content", body: "x"}).status)
+		require.Equal(t, want+arrivalSlack, trees.most)
 	}
 }
 
