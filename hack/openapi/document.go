@@ -99,7 +99,8 @@ func find(n *yaml.Node, path ...string) (key, value *yaml.Node) {
 }
 
 // refusals are the names of the responses in components, by status.
-var refusals = map[string]string{"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "405": "MethodNotAllowed",
+var refusals = map[string]string{"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound",
+	"405": "MethodNotAllowed",
 	"408": "RequestTimeout", "409": "Conflict", "413": "ContentTooLarge", "415": "UnsupportedMediaType", "422": "KeyReused",
 	"429": "TooManyRequests", "500": "InternalError", "503": "ServiceUnavailable"}
 
@@ -124,7 +125,8 @@ func statuses(o server.Operation) []string {
 
 // parameters returns the components of the parameters that a route has.
 func parameters(o server.Operation) (list []string) {
-	for name, component := range map[string]string{"{volume}": "volumeInPath", "{id}": "idInPath", "{backup}": "backupInPath", "{ip}": "ipInPath", "{port}": "portInPath"} {
+	for name, component := range map[string]string{"{volume}": "volumeInPath", "{id}": "idInPath", "{backup}": "backupInPath",
+		"{ip}": "ipInPath", "{port}": "portInPath"} {
 		if strings.Contains(o.Path, name) {
 			list = append(list, component)
 		}

@@ -117,7 +117,8 @@ func (d *document) property(f v1.Field, use schemaUse) []string {
 	if kind.Kind() == reflect.Pointer {
 		kind, nullable = kind.Elem(), use.request || f.Tag.Get("default") == ""
 	}
-	text := map[reflect.Kind]string{reflect.Bool: "boolean", reflect.String: "string", reflect.Float64: "number", reflect.Slice: "array", reflect.Map: "object"}[kind.Kind()]
+	text := map[reflect.Kind]string{reflect.Bool: "boolean", reflect.String: "string", reflect.Float64: "number", reflect.Slice: "array",
+		reflect.Map: "object"}[kind.Kind()]
 	if text == "" {
 		text = "integer"
 	}

@@ -30,7 +30,8 @@ func NewClient(t testing.TB, addr, token string) *Client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := &Client{Addr: addr, Token: token, t: t, http: &http.Client{Transport: transport, Timeout: client.DefaultTimeout}, secrets: newSecrets()}
+	c := &Client{Addr: addr, Token: token, t: t, http: &http.Client{Transport: transport, Timeout: client.DefaultTimeout},
+		secrets: newSecrets()}
 	api, err := client.New(client.Options{URL: "http://" + addr, Token: v1.Secret(token), Observe: c.observe})
 	if err != nil {
 		t.Fatal(err)

@@ -137,7 +137,8 @@ func BusyboxTar(t testing.TB, more ...map[string][]byte) []byte {
 		put(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755}, nil)
 	}
 	put(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil)
-	put(tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\nplayer:x:1000:1000::/home/container:/bin/sh\n"))
+	put(tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644},
+		[]byte("root:x:0:0:root:/root:/bin/sh\nplayer:x:1000:1000::/home/container:/bin/sh\n"))
 	put(tar.Header{Typeflag: tar.TypeReg, Name: "bin/busybox", Mode: 0o755}, program)
 	for applet := range strings.FieldsSeq(string(list)) {
 		if applet != "busybox" && !slices.ContainsFunc(more, func(m map[string][]byte) bool { return m["bin/"+applet] != nil }) {

@@ -141,7 +141,8 @@ func (i *Isolated) Terminate(t testing.TB) {
 	}
 	i.signal(t, unix.SIGUSR1) // dockerd writes the stacks of its goroutines
 	Within(5*time.Second, i.ended)
-	t.Logf("dockerd is killed: it has not exited %s after SIGTERM; its log and stacks:\n%s\n%s", i.StopTimeout, i.Log(t), stacks(i.dir+"/exec"))
+	t.Logf("dockerd is killed: it has not exited %s after SIGTERM; its log and stacks:\n%s\n%s", i.StopTimeout, i.Log(t),
+		stacks(i.dir+"/exec"))
 	i.Kill9(t)
 }
 

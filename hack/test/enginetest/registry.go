@@ -85,7 +85,8 @@ func (r *Registry) Kill(t testing.TB) {
 func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 	t.Helper()
 	dir := t.TempDir()
-	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}, delete: {enabled: true}}\nhttp: {addr: %q}\n%s",
+	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}, delete: {enabled: true}}\nhttp: "+
+		"{addr: %q}\n%s",
 		dir, r.Addr, auth)
 	file := filepath.Join(t.TempDir(), "registry.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

@@ -190,7 +190,8 @@ func (n *Namespace) MakeClaim(t testing.TB, claim, dir string) {
 	n.post(t, "/api/v1/persistentvolumes", fmt.Appendf(nil, `{"metadata": {"name": %q}, "spec": {"capacity": {"storage": "1Gi"},
 		"accessModes": ["ReadWriteMany"], "claimRef": {"namespace": %q, "name": %q}, "hostPath": {"path": %q}}}`, volume, n.Name, claim, dir))
 	n.post(t, "/api/v1/namespaces/"+n.Name+"/persistentvolumeclaims", fmt.Appendf(nil, `{"metadata": {"name": %q}, "spec": {
-		"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": %q, "resources": {"requests": {"storage": "1Gi"}}}}`, claim, volume))
+		"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": %q, "resources": {"requests": {"storage": "1Gi"}}}}`,
+		claim, volume))
 }
 
 // permit creates the service account of berth with the permissions of role.yaml, and a
@@ -218,7 +219,8 @@ func (n *Namespace) permit(t testing.TB) {
 		require(t, err)
 		n.post(t, paths[object.Kind], body)
 	}
-	answer := n.post(t, paths["ServiceAccount"]+"/berth/token", []byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`))
+	answer := n.post(t, paths["ServiceAccount"]+"/berth/token",
+		[]byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`))
 	var token struct{ Status struct{ Token string } }
 	require(t, json.Unmarshal(answer, &token))
 	n.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")

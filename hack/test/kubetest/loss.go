@@ -51,7 +51,8 @@ func (n *Namespace) Fence(t testing.TB, node string, off bool) {
 		object := n.node(t, node)
 		object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t core1.Taint) bool { return t.Key == core1.TaintNodeOutOfService })
 		if off {
-			object.Spec.Taints = append(object.Spec.Taints, core1.Taint{Key: core1.TaintNodeOutOfService, Value: "off", Effect: core1.TaintEffectNoExecute})
+			object.Spec.Taints = append(object.Spec.Taints,
+				core1.Taint{Key: core1.TaintNodeOutOfService, Value: "off", Effect: core1.TaintEffectNoExecute})
 		}
 		body, err := json.Marshal(object)
 		require(t, err)

@@ -13,10 +13,12 @@ import (
 )
 
 // Provision creates a StorageClass, which can expand claims, and does for its claims in the namespace what a class does whose volumes are
-// directories of the file system of Claim: it makes a directory named after the claim, and removes it with the claim. It ends with the test.
+// directories of the file system of Claim: it makes a directory named after the claim, and removes it with the claim. It ends with the
+// test.
 func (n *Namespace) Provision(t testing.TB, class string) {
 	t.Helper()
-	n.post(t, "/apis/storage.k8s.io/v1/storageclasses", fmt.Appendf(nil, `{"metadata": {"name": %q}, "provisioner": "test.berth.io/directories",
+	n.post(t, "/apis/storage.k8s.io/v1/storageclasses", fmt.Appendf(nil,
+		`{"metadata": {"name": %q}, "provisioner": "test.berth.io/directories",
 		"allowVolumeExpansion": true, "reclaimPolicy": "Retain"}`, class))
 	stop, done := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stop); <-done })

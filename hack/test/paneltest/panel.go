@@ -110,7 +110,8 @@ func (p *Panel) record(c Call) {
 // New returns a panel without servers, which does not listen. Its handler is ServeHTTP.
 func New() *Panel {
 	return &Panel{URL: "http://panel.test", servers: map[string]map[string]any{},
-		scripts: map[string]map[string]any{}, change: make(chan struct{}), logins: map[string]any{}, backups: map[string]bool{}, objects: map[string]string{}, moving: map[string]bool{},
+		scripts: map[string]map[string]any{}, change: make(chan struct{}), logins: map[string]any{}, backups: map[string]bool{},
+		objects: map[string]string{}, moving: map[string]bool{},
 		node: map[string]any{"debug": false, "uuid": "90909090-0909-4909-8909-909090909090", "token_id": TokenID, "token": Token,
 			"api": map[string]any{"host": "0.0.0.0", "port": 8080, "upload_limit": 1, "ssl": map[string]any{"enabled": false,
 				"cert": "/etc/letsencrypt/live/node.test/fullchain.pem", "key": "/etc/letsencrypt/live/node.test/privkey.pem"}},
@@ -302,7 +303,8 @@ func (p *Panel) answer(c Call) (int, any) {
 		return 204, nil
 	case "POST sftp/x":
 		var sent struct{ Username, Password string }
-		if status, _ := need(c.Body, "type", "ip", "session_id", "client_version"); status != 204 || json.Unmarshal([]byte(c.Body), &sent) != nil {
+		if status, _ := need(c.Body, "type", "ip", "session_id", "client_version"); status != 204 ||
+			json.Unmarshal([]byte(c.Body), &sent) != nil {
 			return 422, nil
 		}
 		if grant := p.logins[sent.Username+" "+sent.Password]; grant != nil {

@@ -21,7 +21,8 @@ func Texts() []string {
 
 // Names returns those of Texts that are names of Linux: SFTP takes them as they are.
 func Names() []string {
-	return []string{`\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x", "a\nb", "a\tb", "\x7f", "a\u0085b", `a\x41`, `a\x2fb`, `\x2e\x2e/x`, `a\x00`}
+	return []string{`\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x", "a\nb", "a\tb", "\x7f", "a\u0085b", `a\x41`, `a\x2fb`, `\x2e\x2e/x`,
+		`a\x00`}
 }
 
 // Dots returns paths that only the fields of the interface refuse.
@@ -37,7 +38,8 @@ func Plant(t testing.TB, volume string) (through, last []string) {
 	t.Helper()
 	const rel = "../../outside"
 	outside := filepath.Join(volume, rel)
-	for name, content := range map[string]string{outside + "/secret": "secret", outside + "/folder/secret": "secret", volume + "/dir/file": "mine"} {
+	for name, content := range map[string]string{outside + "/secret": "secret", outside + "/folder/secret": "secret",
+		volume + "/dir/file": "mine"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		require.NoError(t, os.WriteFile(name, []byte(content), 0o644))
 	}
@@ -56,5 +58,6 @@ func Plant(t testing.TB, volume string) (through, last []string) {
 			through = append(through, name+"/secret", name+"/folder/secret", name+"/new")
 		}
 	}
-	return append(through, "up/outside/secret", "up/volumes", "dir/up/outside/folder", "root/etc/passwd", "proc/etc/passwd", "etc/passwd"), last
+	return append(through, "up/outside/secret", "up/volumes", "dir/up/outside/folder", "root/etc/passwd", "proc/etc/passwd",
+		"etc/passwd"), last
 }

@@ -95,7 +95,8 @@ func run(t testing.TB, dir, socket string) {
 		}
 	}
 	var log bytes.Buffer
-	cmd := exec.Command(program, "--port", socket, "--region", Region, "posix", "--sidecar", filepath.Join(dir, "meta"), filepath.Join(dir, "data"))
+	cmd := exec.Command(program, "--port", socket, "--region", Region, "posix", "--sidecar", filepath.Join(dir, "meta"),
+		filepath.Join(dir, "data"))
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
