@@ -145,6 +145,14 @@ func TestImageOfAnotherMachine(t *testing.T) {
 		w.engine.Outside.Exit(server, 1)
 		require.Equal(t, "the container exited with code 1", v1.FindCondition(w.want(v1.Exit).Status.Conditions, v1.Started).Message)
 	})
+	live(t, func(w *world) { // what was killed did run
+		w.engine.Outside.Foreign(platforms)
+		w.installed(nil)
+		w.change(on)
+		w.engine.Outside.Exit(server, 137)
+		time.Sleep(2 * time.Second)
+		require.NotContains(t, v1.FindCondition(w.want(v1.Exit).Status.Conditions, v1.Started).Message, platforms)
+	})
 	live(t, func(w *world) {
 		w.engine.Outside.Foreign(platforms)
 		w.create(nil)

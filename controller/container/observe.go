@@ -139,7 +139,10 @@ func (t *task) observePlatform(ctx context.Context) {
 	if t.installs() {
 		run, unrecorded = t.o.Install, t.c.Status.Phase == v1.Installing
 	}
-	if !unrecorded || run.Running || run.StartedAt.IsZero() || run.ExitCode == 0 || run.FinishedAt.Sub(run.StartedAt) > atOnce {
+	if !unrecorded || run.Running || run.StartedAt.IsZero() || run.FinishedAt.Sub(run.StartedAt) > atOnce {
+		return
+	}
+	if run.ExitCode == 0 || run.ExitCode == sigkillExitCode { // it did run: to ask would make a kill some 15 ms longer
 		return
 	}
 	t.o.Foreign, _ = t.Engine.Foreign(ctx, run.ImageID)
