@@ -145,7 +145,7 @@ func TestImageOfAnotherMachine(t *testing.T) {
 		w.engine.Outside.Exit(server, 1)
 		require.Equal(t, "the container exited with code 1", v1.FindCondition(w.want(v1.Exit).Status.Conditions, v1.Started).Message)
 	})
-	live(t, func(w *world) { // what was killed did run
+	live(t, func(w *world) { // a killed program did run
 		w.engine.Outside.Foreign(platforms)
 		w.installed(nil)
 		w.change(on)
