@@ -17,7 +17,7 @@ func TestBases(t *testing.T) {
 	dir := t.TempDir()
 	base, fast := filepath.Join(dir, "volumes"), filepath.Join(dir, "fast")
 	opt := options()
-	opt.Bases, opt.In = []string{fast}, func(id string) string { return map[string]string{"in-fast": fast}[id] }
+	opt.Bases, opt.In = []string{fast}, func(id string) string { return map[string]string{"in-fast": fast + "/"}[id] }
 	m, err := volume.New(base, opt)
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Ensure("in-fast"), v1.ErrDirectoryMissing, "berth does not create what others mount")

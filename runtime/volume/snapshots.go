@@ -258,12 +258,12 @@ func replace(in *fsys.Folder, name string, base *fsys.Folder, id string) error {
 	return nil
 }
 
-// findRestores completes the killed restores of the volumes in base. One that cannot be completed is tried again when
+// findRestores completes the killed restores of the volumes that have temporary entries in base. One that cannot be completed is tried again when
 // its volume is opened, so that it keeps only this volume from use.
 func (m *Manager) findRestores(base string) error {
 	temps, err := os.ReadDir(filepath.Join(base, tempDir))
 	for _, e := range temps {
-		if id := e.Name(); checkID(id) == nil && m.baseOf(id) == base {
+		if id := e.Name(); checkID(id) == nil {
 			s := m.of(id)
 			s.incomplete = true
 			_ = m.completeRestore(s, id)
