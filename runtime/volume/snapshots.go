@@ -258,8 +258,8 @@ func replace(in *fsys.Folder, name string, base *fsys.Folder, id string) error {
 	return nil
 }
 
-// findRestores completes the killed restores of the volumes that have temporary entries in base. One that cannot be completed is tried again when
-// its volume is opened, so that it keeps only this volume from use.
+// findRestores completes the killed restores of the volumes that have temporary entries in base. One that cannot be
+// completed is tried again when its volume is opened, so that it keeps only this volume from use.
 func (m *Manager) findRestores(base string) error {
 	temps, err := os.ReadDir(filepath.Join(base, tempDir))
 	for _, e := range temps {
