@@ -327,7 +327,7 @@ func (n *Node) completeRestore(ctx context.Context, s *server, id string, work f
 	if err != nil {
 		n.o.Log.Error("a restore failed", "server", s.uuid, "backup", id, "err", err)
 	}
-	_ = n.insist(ctx, s, func() error { return n.o.Panel.ReportRestored(ctx, id, err == nil) }) // a refusal is the panel's answer
+	_ = n.insist(ctx, s, func() error { return n.o.Panel.ReportRestored(ctx, id, err) }) // a refusal is the panel's answer
 	if ctx.Err() != nil {
 		return
 	}

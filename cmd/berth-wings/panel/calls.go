@@ -147,9 +147,9 @@ func (c *Client) Upload(ctx context.Context, backup string, size int64) (u Uploa
 	return u, err
 }
 
-// ReportRestored reports the end of a restore.
-func (c *Client) ReportRestored(ctx context.Context, backup string, successful bool) error {
-	return c.call(ctx, http.MethodPost, backupPath(backup)+"/restore", map[string]bool{"successful": successful}, nil)
+// ReportRestored reports the end of a restore, and what it failed with, or nil: the panel gets no cause.
+func (c *Client) ReportRestored(ctx context.Context, backup string, failure error) error {
+	return c.call(ctx, http.MethodPost, backupPath(backup)+"/restore", map[string]bool{"successful": failure == nil}, nil)
 }
 
 // Login is a login of SFTP, as a client presents it.

@@ -1,6 +1,7 @@
 package panel_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -103,13 +104,14 @@ func TestReports(t *testing.T) {
 	require.NoError(t, c.ReportState(ctx, uuid, "offline", "starting"))
 	require.NoError(t, c.ReportActivity(ctx, []panel.Activity{{User: &user, Server: uuid, Event: "server:power.start", Metadata: map[string]any{}, IP: netip.MustParseAddr("203.0.113.9"), Timestamp: at}}))
 	require.NoError(t, c.ReportBackup(ctx, "b", panel.Backup{Checksum: "a", ChecksumType: "sha256", Size: 1, Successful: true}))
-	require.NoError(t, c.ReportRestored(ctx, "b", true))
+	require.NoError(t, c.ReportRestored(ctx, "b", nil))
+	require.NoError(t, c.ReportRestored(ctx, "b", errors.New("no space left")))
 	upload, err := c.Upload(ctx, "b", paneltest.PartSize+1)
 	require.NoError(t, err)
 	require.Equal(t, panel.Upload{Parts: []string{p.URL + "/objects/b/1?signed=yes", p.URL + "/objects/b/2?signed=yes"}, PartSize: paneltest.PartSize}, upload)
 	want := []string{`{"successful":true,"reinstall":false}`, `null`, `{"data":{"new_state":"starting","previous_state":"offline"}}`,
 		`{"data":[{"user":"0e0e0e0e-0000-4000-8000-0e0e0e0e0e0e","server":"` + uuid + `","event":"server:power.start","metadata":{},"ip":"203.0.113.9","timestamp":"2026-01-01T00:00:00.000000005Z"}]}`,
-		`{"checksum":"a","checksum_type":"sha256","size":1,"successful":true,"parts":null}`, `{"successful":true}`}
+		`{"checksum":"a","checksum_type":"sha256","size":1,"successful":true,"parts":null}`, `{"successful":true}`, `{"successful":false}`}
 	for n, call := range p.Calls("POST ") {
 		require.JSONEq(t, want[n], call.Body)
 	}
