@@ -7,8 +7,8 @@
 // The key space, version 1 (values are JSON, <seq> is 8 bytes big-endian, an id has no slash):
 //
 //	meta/{schema,id,revision,incarnations,node,engine,jump}  one each
-//	<kind>/<id>/spec       two lines, v1.Meta and what a client requested; api/intent writes it
-//	<kind>/<id>/status     two lines, revision and what was observed; only the kind's controller writes it
+//	<kind>/<id>/spec       two lines, v1.Meta and what a client requested; see rule 1 of architecture.md
+//	<kind>/<id>/status     two lines, revision and what was observed; the kind's controller writes it
 //	claim/<pool>/<port>    claim of a port, five digits; only api/intent writes it
 //	restoring/<volume>     what has reserved it: the id of a restore that has not finished, a transfer or an arrival
 //	cursor/<name>          seq up to which a reader has read the transitions

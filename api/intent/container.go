@@ -25,7 +25,7 @@ func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
 	return o, err
 }
 
-// findActive returns a container that is not being deleted.
+// findActive returns a container that is not being deleted, and that no transfer has stopped.
 func findActive(tx *store.Tx, id string) (v1.Container, error) {
 	o, err := FindContainer(tx, id)
 	switch {
@@ -57,7 +57,7 @@ func findStaying(tx *store.Tx, id string) (v1.Container, error) {
 
 // CreateContainer stores a new container, claims its ports, and requests its
 // installation. With power "running" a run follows. Its refusals are v1.FieldErrors,
-// v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume, v1.ErrPortNotInPool and the codes
+// v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume, v1.ErrTransferring, v1.ErrPortNotInPool and the codes
 // ContainerExists and PortBound.
 func CreateContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec) error {
 	var f v1.FieldErrors

@@ -1,6 +1,6 @@
-// Package intent turns requests into desired state: admission rules that are
-// pure, and one transaction of the store for each request. It is the only
-// writer of every spec but those of tokens, which package auth writes.
+// Package intent turns requests into desired state: admission rules, which are
+// pure but for time zones and mounts, and one transaction of the store for each request. It writes
+// every spec but those that rule 1 of architecture.md gives to others.
 //
 // A refusal is or wraps a *v1.Error. Any other error is the store's: the outcome is
 // unknown, but the request was executed completely or not at all.

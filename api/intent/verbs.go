@@ -17,7 +17,7 @@ const (
 )
 
 // Power changes the requested power of a container. Its refusals are
-// v1.ErrContainerNotFound, the code ContainerDeleting, and an error for an unknown verb.
+// v1.ErrContainerNotFound, v1.ErrTransferring, the code ContainerDeleting, and an error for an unknown verb.
 // Stop and Kill are allowed on a full disk.
 func Power(s store.Writer, id string, verb Verb) error {
 	update := s.Update

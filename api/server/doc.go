@@ -3,7 +3,7 @@
 //
 // A handler decodes a request, passes it to package intent or reads from the store,
 // and answers. The checks before a handler have a fixed order: token, vendor header,
-// route, scope, body.
+// route, scope, query, limits, body.
 //
 // A WebSocket (socket.go) has two goroutines: one reads the client's messages, and one writes what it takes from
 // the hub. A client that does not read costs bounded memory; one that is too slow for state events is disconnected

@@ -74,7 +74,7 @@ func newPaces() paces {
 	return paces{limit.NewRate(limit.Starts()), limit.NewRate(limit.Jobs()), limit.NewRate(limit.Resizes())}
 }
 
-// start counts a request that starts or creates a container, or returns a *v1.RetryError if
+// start counts a request that starts a container, or returns a *v1.RetryError if
 // there were too many.
 func (p paces) start(caller auth.Principal, container string) error {
 	if !caller.Restricted() || !caller.CanAccess(container) {

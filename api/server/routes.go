@@ -37,7 +37,7 @@ const (
 	orRead                         // scope read is enough as well
 	upgrade                        // a WebSocket
 	dryRuns                        // with ?dry_run=true it changes nothing
-	limitsStarts                   // it may start or create the container of its path
+	limitsStarts                   // it may start the container of its path
 	limitsJobs                     // it begins or removes a backup, a restore or a download
 	filtered                       // it reads all of a kind to show a tenant its own
 

@@ -23,8 +23,8 @@ type Target interface {
 type Archives interface {
 	Snapshot(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error)
 	Fits(volume string, a v1.SnapshotArchive, opt v1.RestoreOptions) error
-	// Restore leaves the volume as it was after an error. It returns v1.ErrInvalidArchive
-	// if the archive differs from a.
+	// Restore leaves the volume as it was after an error. It returns an error of the code
+	// v1.InvalidArchive if the archive differs from a.
 	Restore(ctx context.Context, volume string, r io.Reader, a v1.SnapshotArchive, opt v1.RestoreOptions) error
 }
 

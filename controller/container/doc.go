@@ -1,7 +1,7 @@
 // Package container drives the containers of the host toward their specs.
 //
 // Reconcile observes a container, Plan picks its next step, and the step is taken, until one
-// waits. Each is recorded in the store before the next one. Plan is pure and holds every
+// waits. What a step is about to begin is recorded before it does. Plan is pure and holds every
 // rule; the rest of the package only executes. So a crash anywhere is just another place to
 // start from.
 //

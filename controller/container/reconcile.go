@@ -96,8 +96,8 @@ type task struct {
 // maxSteps limits the steps of one Reconcile. A container that needs more makes no progress.
 const maxSteps = 30
 
-// Reconcile takes the steps of the container with this internal_id until one waits. Each is
-// recorded in the store before the next, which begins with what is stored and observed then.
+// Reconcile takes the steps of the container with this internal_id until one waits. What a
+// step is about to begin is recorded before it does, and the next one begins with what is stored and observed then.
 // One permit serves all of them.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.Result, err error) {
 	permit, queued := false, false

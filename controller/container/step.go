@@ -77,7 +77,7 @@ var (
 
 	// A run.
 
-	// before anything is done for it
+	// before its volume is prepared and the engine starts it
 	RecordStart = Step{Name: "record start", run: calling((*task).recordStart)}
 	// give it to the account, and set config files: without a permit
 	PrepareVolume = Step{Name: "prepare volume", run: (*task).prepareVolume}

@@ -148,7 +148,7 @@ func detail(err error) string {
 // pullTexts classifies the messages of a failed pull, after withoutReference has removed
 // the client's text. The first rule that matches wins. Any other message says
 // nothing about the image, for example if the registry cannot be reached or its
-// name does not resolve (hack/adr/0067).
+// name does not resolve.
 //
 // Docker's own registry answers "repository does not exist or may require
 // 'docker login'" also for private repositories; for this caller the image does
