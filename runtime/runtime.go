@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -288,4 +289,14 @@ type PortRule struct {
 	Protocol    string     // tcp or udp
 	IP          netip.Addr // the unspecified address means every address of its family
 	First, Last uint16
+}
+
+// Sleep waits for d, or returns the error of ctx if it ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

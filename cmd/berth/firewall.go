@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/runtime"
 	"berth/runtime/firewall"
 	"berth/store"
@@ -98,14 +99,12 @@ func (f *egressFilter) keep(ctx context.Context, bridge func(context.Context) (r
 		<-ctx.Done()
 		return nil
 	}
-	for ctx.Err() == nil {
+	for {
 		if b, err := bridge(ctx); err == nil {
 			f.guard(ctx, b)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(every):
+		if !controller.Sleep(ctx, every) {
+			return nil
 		}
 	}
-	return nil
 }

@@ -37,7 +37,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 		return "", err
 	}
 	for _, pause := range createPauses {
-		if err := wait(ctx, pause); err != nil {
+		if err := runtime.Sleep(ctx, pause); err != nil {
 			return "", err
 		}
 		id, err := e.create(ctx, s)
@@ -59,17 +59,6 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // configuration returns Docker's configuration of a container whose Command is complete.

@@ -133,10 +133,8 @@ func (e *Engine) retry(ctx context.Context, work func() error) error {
 		if !errors.Is(classify(err), errChanged) || attempt == attempts {
 			return err
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := runtime.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -213,9 +211,7 @@ func (e *Engine) replace(ctx context.Context, pod *core1.Pod, r record, started 
 		if now, _, err := e.get(ctx, pod.Name); err == nil && now.UID != pod.UID {
 			return nil, errChanged
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-limited.Done():
+		if runtime.Sleep(limited, 50*time.Millisecond) != nil {
 			return nil, fmt.Errorf("%w: pod %s is deleted and still there: another controller has a finalizer on it; remove that finalizer",
 				runtime.ErrUnavailable, pod.Name)
 		}

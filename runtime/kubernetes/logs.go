@@ -73,10 +73,7 @@ func (e *Engine) exitOrOutput(ctx context.Context, t runtime.Target, pod *core1.
 			if err := e.readLog(ctx, pod, true, last, func(runtime.Line) error { return errGoesOn }); errors.Is(err, errGoesOn) {
 				cancel(errGoesOn)
 			}
-			select {
-			case <-time.After(exitWait / 50): // a kubelet that is being restarted refuses it
-			case <-ctx.Done():
-			}
+			_ = runtime.Sleep(ctx, exitWait/50) // a kubelet that is being restarted refuses it
 		}
 	})
 	err := e.do(ctx, exitWait, "logs", "container "+t.ContainerID, func(ctx context.Context) error {

@@ -236,12 +236,7 @@ func awaitTaints(ctx context.Context, pod *core1.Pod) error {
 	if err != nil { // its node was not fenced
 		return nil
 	}
-	select {
-	case <-time.After(min(taintsWait, time.Until(at.Add(taintsWait)))):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return runtime.Sleep(ctx, min(taintsWait, time.Until(at.Add(taintsWait))))
 }
 
 // fence records the end of a pod whose node is fenced, and deletes the pod: the node must not

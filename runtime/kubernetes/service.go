@@ -96,9 +96,7 @@ func (e *Engine) publish(ctx context.Context, name string, ports []runtime.Port)
 		if published, err := publishedAt(&s, ports[0].IP); published || err != nil {
 			return err
 		}
-		select {
-		case <-time.After(wait):
-		case <-limited.Done():
+		if runtime.Sleep(limited, wait) != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

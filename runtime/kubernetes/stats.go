@@ -77,10 +77,8 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats
 				s.MemoryLimit = r.Live.Memory
 				return nil
 			}
-			select { // the kubelet has not measured a new container yet
-			case <-time.After(freshFor):
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := runtime.Sleep(ctx, freshFor); err != nil { // the kubelet has not measured a new container yet
+				return err
 			}
 			if pod, r, err = e.getByID(ctx, containerID); err != nil {
 				return err
