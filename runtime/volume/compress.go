@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
@@ -52,8 +51,7 @@ type compressor struct {
 	names   fsys.Names // archived, of files with several hard links
 	holes   int64      // bytes of holes archived so far
 
-	ignore   backup.Rules  // of what is left out
-	matching time.Duration // that ignore took so far
+	ignore backup.Matcher // of what is left out
 }
 
 func newCompressor(c v1.Compression) (*compressor, error) {
@@ -225,7 +223,7 @@ func (p *compressor) visit(it fsys.Entry) error {
 	if p.entries++; p.entries > p.vol.m.opt.Limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have at most %d", p.vol.m.opt.Limits.Entries)
 	}
-	if ignored, err := p.ignored(it); err != nil || ignored {
+	if ignored, err := p.ignore.Match(it.Path(), it.Info.Mode()); err != nil || ignored {
 		return cmp.Or(err, fs.SkipDir)
 	}
 	switch it.Info.Mode().Type() {
@@ -250,20 +248,6 @@ func (p *compressor) denied(it fsys.Entry) (bool, error) {
 		return true, nil
 	}
 	return false, fsys.IgnoreMissing(err)
-}
-
-// ignored reports whether ignore selects an entry. Patterns with many asterisks may take milliseconds for each
-// long path.
-func (p *compressor) ignored(it fsys.Entry) (bool, error) {
-	if len(p.ignore) == 0 {
-		return false, nil
-	}
-	began := time.Now()
-	ignored := p.ignore.Match(it.Path(), it.Info.Mode())
-	if p.matching += time.Since(began); p.matching > matchingTime {
-		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", matchingTime)
-	}
-	return ignored, nil
 }
 
 func (p *compressor) link(it fsys.Entry) error {

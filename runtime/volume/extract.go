@@ -273,12 +273,11 @@ func (u *extractor) down(name, full string) error {
 	}
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
 	in := u.last()
+	open := in.OpenFolder
 	info, err := in.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := errors.Join(u.Grow(blockBytes), in.Mkdir(name, 0o700)); err != nil {
-			return err
-		}
+		open = func(name string) (*fsys.Folder, error) { return u.newFolder(in.Folder, name) }
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -288,7 +287,7 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode().Perm(), info.ModTime()
 	}
-	f, err := in.OpenFolder(name)
+	f, err := open(name)
 	if err != nil {
 		return err
 	}

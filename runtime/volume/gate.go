@@ -41,7 +41,7 @@ func (g *gate) change() (done func(), err error) {
 	return func() { g.changes.Release(1) }, nil
 }
 
-// check returns v1.ErrVolumeRestoring during a restore. Changes in flight call it now
+// check returns what change refuses with. Changes in flight call it now
 // and then, so that a slow one does not keep a restore waiting.
 func (g *gate) check() error {
 	done, err := g.change()

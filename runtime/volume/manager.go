@@ -407,7 +407,7 @@ func (vol *Volume) close() {
 
 // change opens a volume, calls do with it, which may change its files, and converts
 // the error to one that clients receive about p. It returns v1.ErrVolumeRestoring
-// during a restore.
+// during a restore, and v1.ErrTransferring during a transfer.
 func (m *Manager) change(ctx context.Context, id, p string, do func(*Volume) error) error {
 	done, err := m.of(id).change()
 	if err != nil {

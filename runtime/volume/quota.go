@@ -89,7 +89,7 @@ func (q *quota) commit(n, reserved int64) {
 	q.changed = true
 }
 
-// takeChanged reports whether Add was called since the last call.
+// takeChanged reports whether the usage has changed since the last call.
 func (q *quota) takeChanged() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -54,7 +54,7 @@ const apparentFactor = 10
 // backups of all others waiting.
 const holesBound = 64 << 30
 
-// matchingTime is how long a backup may compare names with patterns: a million files of a game with the most
+// matchingTime is how long a backup or an archive may compare names with patterns: a million files of a game with the most
 // patterns take 25 s, unless the names and the patterns are made to take long.
 const matchingTime = 5 * time.Minute
 
@@ -352,25 +352,27 @@ func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, at string) 
 		case missing && !here.IsDir():
 			return old.LinkTo(name, to, name)
 		case missing:
-			err = errors.Join(x.temp.Grow(blockBytes), to.Mkdir(name, 0o700))
 			there = here
-		case err == nil && x.paths.Above(p):
+		case err != nil:
+			return err
+		case x.paths.Above(p):
 			if !here.IsDir() {
 				return v1.Errorf(v1.FileExists, "Volume has a file where the backup has a folder: %s", v1.EscapePath(p))
 			}
 			there = here
-		case err == nil && (!here.IsDir() || !there.IsDir()):
+		case !here.IsDir() || !there.IsDir():
 			return nil
-		}
-		if err != nil {
-			return err
 		}
 		from, err := old.Enter(name, here)
 		if err != nil {
 			return err
 		}
 		defer from.Close()
-		into, err := to.OpenFolder(name)
+		open := to.OpenFolder
+		if missing {
+			open = func(name string) (*fsys.Folder, error) { return x.temp.newFolder(to, name) }
+		}
+		into, err := open(name)
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (m *Manager) Archive(ctx context.Context, id string, t v1.Tree) (v1.Archive
 		return nil, refuseRead(folder, err)
 	}
 	return &archiveStream{dir: dir, compressor: &compressor{vol: vol, format: t.Format, folder: folder,
-		ignore: backup.ParseRules(t.Ignore), names: fsys.Names{Free: m.opt.Limits.NameBytes}}}, nil
+		ignore: backup.Matcher{Rules: backup.ParseRules(t.Ignore), Most: matchingTime}, names: fsys.Names{Free: m.opt.Limits.NameBytes}}}, nil
 }
 
 // archiveStream is a v1.ArchiveStream.

@@ -3,10 +3,14 @@ package backup
 import (
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	v1 "berth/api/v1"
 )
 
 // rule is one pattern of Options.Ignore.
@@ -112,4 +116,29 @@ func (rules Rules) Match(p string, mode fs.FileMode) bool {
 		}
 	}
 	return false
+}
+
+// Matcher compares names with the patterns of ignore, in bounded time.
+type Matcher struct {
+	Rules Rules
+	Most  time.Duration // of a core; 0: no bound
+
+	spent time.Duration
+}
+
+// Match reports whether the patterns select an entry, see Rules.Match, or the error of the bound. Patterns with many
+// asterisks may take milliseconds for each long path.
+func (m *Matcher) Match(p string, mode fs.FileMode) (bool, error) {
+	if len(m.Rules) == 0 {
+		return false, nil
+	}
+	runtime.LockOSThread() // whose time is measured
+	defer runtime.UnlockOSThread()
+	began := threadTime()
+	selected := m.Rules.Match(p, mode)
+	m.spent += threadTime() - began
+	if m.Most > 0 && m.spent > m.Most {
+		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", m.Most)
+	}
+	return selected, nil
 }

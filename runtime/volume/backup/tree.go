@@ -117,7 +117,7 @@ func validPath(p string) bool {
 func shorten(name string) string {
 	const most = 100
 	if len(name) > most {
-		return name[:most] + "…"
+		return strings.ToValidUTF8(name[:most], "") + "…"
 	}
 	return name
 }

@@ -56,7 +56,7 @@ func Write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (result
 }
 
 func write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (v1.Snapshot, error) {
-	x := &writer{opt: opt, ignore: ParseRules(opt.Ignore), ctx: ctx.Err, buf: make([]byte, copyBytes), names: fsys.Names{Free: opt.NameBytes}}
+	x := &writer{opt: opt, ignore: Matcher{Rules: ParseRules(opt.Ignore), Most: opt.Bounds.Matching}, ctx: ctx.Err, buf: make([]byte, copyBytes), names: fsys.Names{Free: opt.NameBytes}}
 	x.result.Skipped, x.members = []v1.Skipped{}, x.member
 	err := x.archive(w, func() error {
 		return walk(root, fsys.Walker{Check: x.ctx, Visit: x.entry, Within: x.folder, Failed: x.failed, Order: &x.names})
@@ -123,7 +123,7 @@ type writer struct {
 	opt    Options
 	ctx    func() error // the error of the context
 	tar    *tar.Writer
-	ignore Rules
+	ignore Matcher
 	result v1.Snapshot
 	buf    []byte
 	sum    hash.Hash // of the contents of files; nil: none is computed
@@ -131,11 +131,10 @@ type writer struct {
 	// members adds a regular file of this header, from its start. failed is io.EOF if it is shorter, or the error of a read.
 	members func(f *os.File, h *tar.Header) (failed, err error)
 
-	read     int64         // bytes of files
-	apparent int64         // as Bounds.Apparent counts
-	holes    int64         // as Bounds.Holes counts
-	matching time.Duration // as Bounds.Matching counts
-	names    fsys.Names    // of files that have several links, and of the folders from the root to the current one
+	read     int64      // bytes of files
+	apparent int64      // as Bounds.Apparent counts
+	holes    int64      // as Bounds.Holes counts
+	names    fsys.Names // of files that have several links, and of the folders from the root to the current one
 }
 
 // entry adds one entry, except a folder.
@@ -144,7 +143,7 @@ func (x *writer) entry(e fsys.Entry) error {
 		return err
 	}
 	p := e.Path()
-	ignored, err := x.ignored(p, e.Info.Mode())
+	ignored, err := x.ignore.Match(p, e.Info.Mode())
 	switch {
 	case err != nil:
 		return err
@@ -185,21 +184,6 @@ func (x *writer) failed(p string, err error) error {
 		return nil
 	}
 	return errors.Join(x.appear(block), x.skipFailed(p, err))
-}
-
-// ignored reports whether an entry is left out. Patterns with many asterisks may take milliseconds
-// for each long path.
-func (x *writer) ignored(p string, mode fs.FileMode) (bool, error) {
-	if len(x.ignore) == 0 {
-		return false, nil
-	}
-	began := threadTime()
-	ignored := x.ignore.Match(p, mode)
-	x.matching += threadTime() - began
-	if most := x.opt.Bounds.Matching; most > 0 && x.matching > most {
-		return false, v1.Errorf(v1.SizeLimit, "The patterns of ignore take too long for so many files: more than %s", most)
-	}
-	return ignored, nil
 }
 
 // step counts an entry, whatever becomes of it. It returns the error of a bound.
