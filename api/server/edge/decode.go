@@ -232,7 +232,7 @@ func join(path, name string) string {
 func Clip(name string) string {
 	const most = 64
 	if len(name) > most {
-		return name[:most] + "..."
+		return strings.ToValidUTF8(name[:most], "") + "..."
 	}
 	return name
 }

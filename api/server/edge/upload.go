@@ -65,7 +65,7 @@ func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 }
 
 // stream returns the body of a request. Read returns errTimeout if the client takes longer than
-// wait for a chunk, and errMalformed if the connection or the chunked encoding breaks.
+// wait for a chunk, and ErrMalformed if the connection or the chunked encoding breaks.
 func stream(c *fiber.Ctx, wait time.Duration) io.Reader {
 	body := c.Context().RequestBodyStream()
 	if body == nil {
@@ -121,7 +121,7 @@ const (
 
 // drain keeps the rest of a body from being parsed as the next request on the
 // connection: it discards the rest, or closes the connection if the rest is long.
-// The end of a body with invalid chunked encoding is unknown; fail has marked its
+// The end of a body with invalid chunked encoding is unknown; Server.Fail has marked its
 // connection to be closed already.
 func drain(c *fiber.Ctx) {
 	stream := c.Context().RequestBodyStream()
