@@ -89,11 +89,8 @@ func TestMintAndAuthenticate(t *testing.T) {
 	require.False(t, p.CanAccess("other"))
 	{
 		tx := s.Read()
-		for volume, want := range map[string]bool{"volume of mc": true, "volume of other": false} {
-			can, err := p.CanAccessVolume(tx, volume)
-			require.NoError(t, err)
-			require.Equal(t, want, can, volume)
-		}
+		require.NoError(t, p.CheckVolume(tx, "volume of mc"))
+		require.ErrorIs(t, p.CheckVolume(tx, "volume of other"), v1.ErrVolumeNotFound)
 		o, err := store.Tokens.Get(tx, p.TokenID)
 		require.NotContains(t, o.Spec.Hash, strings.TrimPrefix(secret.Reveal(), "berth_"))
 		require.NoError(t, err)
@@ -277,9 +274,7 @@ func TestTokenOfAnEarlierContainer(t *testing.T) {
 		require.Equal(t, []string{"other"}, now.Containers())
 		require.False(t, now.CanAccess("mc"))
 		require.False(t, sees(now, mc), "it is deleted")
-		allowed, err := now.CanAccessVolume(s.Read(), "volume of mc")
-		require.False(t, allowed)
-		require.NoError(t, err)
+		require.ErrorIs(t, now.CheckVolume(s.Read(), "volume of mc"), v1.ErrVolumeNotFound)
 	}
 }
 

@@ -157,14 +157,17 @@ func (p Principal) Show(e v1.Event) v1.Event {
 	return e
 }
 
-// CanAccessVolume reports whether one of the containers that the principal may
+// CheckVolume returns v1.ErrVolumeNotFound unless one of the containers that the principal may
 // access uses a volume. id is the full one.
-func (p Principal) CanAccessVolume(tx *store.Tx, id string) (bool, error) {
+func (p Principal) CheckVolume(tx *store.Tx, id string) error {
 	if !p.Restricted() {
-		return true, nil
+		return nil
 	}
 	ids, err := p.Volumes(tx)
-	return slices.Contains(ids, id), err
+	if err == nil && !slices.Contains(ids, id) {
+		err = v1.ErrVolumeNotFound
+	}
+	return err
 }
 
 // Volumes returns the ids of the volumes that the containers use which a restricted

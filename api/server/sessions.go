@@ -22,13 +22,7 @@ type check func(*store.Tx, auth.Principal) error
 
 // onVolumeOf returns the check of a session that uses the files of a volume.
 func onVolumeOf(id string) check {
-	return func(tx *store.Tx, p auth.Principal) error {
-		can, err := p.CanAccessVolume(tx, id)
-		if err == nil && !can {
-			err = v1.ErrVolumeNotFound
-		}
-		return err
-	}
+	return func(tx *store.Tx, p auth.Principal) error { return p.CheckVolume(tx, id) }
 }
 
 // onChangeOf returns the check of a session that changes the files of a volume: it ends

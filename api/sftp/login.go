@@ -125,11 +125,7 @@ func onVolume(tx *store.Tx, p auth.Principal, id string) error {
 	if _, err := intent.FindVolume(tx, id); err != nil {
 		return err
 	}
-	can, err := p.CanAccessVolume(tx, id)
-	if err == nil && !can {
-		err = v1.ErrVolumeNotFound
-	}
-	return err
+	return p.CheckVolume(tx, id)
 }
 
 // admit creates the session. The login is the use of a single-use token.

@@ -248,11 +248,7 @@ func (d *daemon) checkMaker(tx *store.Tx, token, id string) error {
 	if err != nil {
 		return err
 	}
-	may, err := p.CanAccessVolume(tx, id)
-	if err == nil && !may {
-		err = v1.ErrVolumeNotFound
-	}
-	return err
+	return p.CheckVolume(tx, id)
 }
 
 // Await waits for a line of a server.

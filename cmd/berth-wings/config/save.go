@@ -84,6 +84,11 @@ func Replace(path string, content []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, errors.Join(err, os.Remove(f.Name())))
 	}
+	return SyncFolder(dir)
+}
+
+// SyncFolder makes the names in a folder durable.
+func SyncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"berth/api/client"
 	"berth/api/egg"
 	v1 "berth/api/v1"
+	"berth/cmd/berth-wings/config"
 )
 
 // Import moves a server of a plan to berth, and starts it if it ran. It continues where an earlier call has ended.
@@ -103,15 +104,7 @@ func move(from, to string) error {
 	if err := unix.Rename(from, to); err != nil { // os.Rename replaces no folder
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
 	}
-	return errors.Join(syncFolder(filepath.Dir(to)), syncFolder(filepath.Dir(from)))
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(config.SyncFolder(filepath.Dir(to)), config.SyncFolder(filepath.Dir(from)))
 }
 
 // awaitStart waits until a server starts in berth.
