@@ -68,6 +68,14 @@ type Name struct {
 	Role Role
 }
 
+// String returns the name for errors and logs, such as "server container mc".
+func (n Name) String() string {
+	if n.Role == "" {
+		return n.ID
+	}
+	return string(n.Role) + " container " + n.ID
+}
+
 // State is the engine's view of a container. The zero State means that the
 // container does not exist.
 type State struct {

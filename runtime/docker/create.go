@@ -58,7 +58,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			return id, nil
 		}
 	}
-	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
+	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", s.Name)
 }
 
 // configuration returns Docker's configuration of a container whose Command is complete.
@@ -113,7 +113,7 @@ func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err err
 	if err != nil {
 		return "", err
 	}
-	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+	err = e.calls.do(ctx, opCreate, s.Name.String(), func(ctx context.Context) error {
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
 		if err == nil && made.ID == "" {
 			err = fmt.Errorf("%w: its answer has no container id", runtime.ErrUnavailable)
@@ -140,7 +140,7 @@ func (e *Engine) resolveConflict(ctx context.Context, s runtime.Spec) (id string
 	c, err := e.inspect(ctx, s.Name, name)
 	switch {
 	case errors.Is(err, errNotOurs):
-		return "", fmt.Errorf("create %s: %w: %s", describe(s.Name), runtime.ErrUnmanaged, name)
+		return "", fmt.Errorf("create %s: %w: %s", s.Name, runtime.ErrUnmanaged, name)
 	case errors.Is(err, runtime.ErrNotFound):
 		return "", nil // removed since, or not created yet
 	case err != nil:
@@ -148,7 +148,7 @@ func (e *Engine) resolveConflict(ctx context.Context, s runtime.Spec) (id string
 	case c.Config.Labels[labelSpec] == s.SpecHash:
 		return c.ID, nil
 	case c.State.Running:
-		return "", fmt.Errorf("create %s: a container of another spec has its name: %w", describe(s.Name), runtime.ErrRunning)
+		return "", fmt.Errorf("create %s: a container of another spec has its name: %w", s.Name, runtime.ErrRunning)
 	}
 	return "", e.Remove(ctx, s.Name)
 }
@@ -170,7 +170,7 @@ func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 	}
 	config.Labels = map[string]string{labelStore: e.cfg.StoreID, labelRole: string(probeRole)}
 	name := engineName(e.cfg.StoreID, runtime.Name{ID: s.Name.ID, Role: probeRole})
-	return e.unseen(s, e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+	return e.unseen(s, e.calls.do(ctx, opCreate, s.Name.String(), func(ctx context.Context) error {
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, name)
 		if errors.Is(classify(err), errConflict) { // of a call whose answer was lost
 			err = errors.Join(e.removeProbe(ctx, name), fmt.Errorf("%w: a probe was left over", runtime.ErrUnavailable))
@@ -192,7 +192,7 @@ func (e *Engine) removeProbe(ctx context.Context, ref string) error {
 // complete does what remains to be done after a container was created. A container whose
 // working directory is refused, or whose files are not those of berth, is removed.
 func (e *Engine) complete(ctx context.Context, s runtime.Spec, id string) error {
-	err := e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+	err := e.calls.do(ctx, opCreate, s.Name.String(), func(ctx context.Context) error {
 		if err := e.checkShared(ctx, id); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (e *Engine) identify(ctx context.Context, s runtime.Spec, id string) error 
 	if err = errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+	err = e.calls.do(ctx, opCreate, s.Name.String(), func(ctx context.Context) error {
 		return e.conn.client().CopyToContainer(ctx, id, "/etc", &archive, container.CopyToContainerOptions{})
 	})
 	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {

@@ -75,7 +75,7 @@ func (e *Engine) find(ctx context.Context, n runtime.Name) (c container.InspectR
 
 // inspect inspects a container by name or id, and caches its id if it is n.
 func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
-	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
+	err = e.calls.do(ctx, opInspect, n.String(), func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, ref)
 		return err
 	})
@@ -83,10 +83,10 @@ func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c con
 	case err != nil:
 		return c, err
 	case c.ContainerJSONBase == nil || c.ID == "" || c.State == nil || c.Config == nil:
-		return c, fmt.Errorf("inspect %s: %w: its answer is incomplete", describe(n), runtime.ErrUnavailable)
+		return c, fmt.Errorf("inspect %s: %w: its answer is incomplete", n, runtime.ErrUnavailable)
 	}
 	if whose, ours := nameOf(e.cfg.StoreID, c.Config.Labels); !ours || whose != n {
-		return c, fmt.Errorf("inspect %s: %w", describe(n), errNotOurs)
+		return c, fmt.Errorf("inspect %s: %w", n, errNotOurs)
 	}
 	e.ids.of.Store(n, c.ID)
 	return c, nil

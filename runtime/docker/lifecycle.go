@@ -126,13 +126,13 @@ func (e *Engine) callContainer(ctx context.Context, op operation, n runtime.Name
 			}
 			id = c.ID
 		}
-		err := e.calls.do(ctx, op, describe(n), func(ctx context.Context) error { return call(ctx, id) })
+		err := e.calls.do(ctx, op, n.String(), func(ctx context.Context) error { return call(ctx, id) })
 		if !errors.Is(err, runtime.ErrNotFound) {
 			return err
 		}
 		e.ids.drop(n, id)
 	}
-	return fmt.Errorf("%s %s: %w", op.name, describe(n), runtime.ErrNotFound)
+	return fmt.Errorf("%s %s: %w", op.name, n, runtime.ErrNotFound)
 }
 
 // ignore returns err, or nil if err is one of done: the work was already done.

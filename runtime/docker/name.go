@@ -27,9 +27,6 @@ func engineName(storeID string, n runtime.Name) string {
 	return "berth-" + hex.EncodeToString(sum[:4]) + "-" + string(n.Role) + "-" + n.ID
 }
 
-// describe returns the name for errors and logs.
-func describe(n runtime.Name) string { return string(n.Role) + " container " + n.ID }
-
 // labels returns the client's labels and berth's own.
 func labels(storeID string, s runtime.Spec) map[string]string {
 	all := make(map[string]string, len(s.Labels)+6)

@@ -122,7 +122,7 @@ func (e *Engine) Writable(ctx context.Context, n runtime.Name) (runtime.Writable
 // size asks the engine for the size of a container's layer, in bytes.
 func (e *Engine) size(ctx context.Context, n runtime.Name, id string) (int64, error) {
 	var c container.InspectResponse
-	err := e.calls.do(ctx, opSize, describe(n), func(ctx context.Context) (err error) {
+	err := e.calls.do(ctx, opSize, n.String(), func(ctx context.Context) (err error) {
 		c, _, err = e.conn.client().ContainerInspectWithRaw(ctx, id, true)
 		return err
 	})
@@ -130,7 +130,7 @@ func (e *Engine) size(ctx context.Context, n runtime.Name, id string) (int64, er
 	case err != nil:
 		return 0, err
 	case c.ContainerJSONBase == nil || c.SizeRw == nil:
-		return 0, fmt.Errorf("size of %s: %w: its answer has no size", describe(n), runtime.ErrUnavailable)
+		return 0, fmt.Errorf("size of %s: %w: its answer has no size", n, runtime.ErrUnavailable)
 	}
 	return *c.SizeRw, nil
 }

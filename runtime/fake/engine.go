@@ -109,16 +109,9 @@ func (e *Engine) do(ctx context.Context, op string, n runtime.Name, work func() 
 	err := work()
 	e.core.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", op, describe(n), err)
+		return fmt.Errorf("%s %s: %w", op, n, err)
 	}
 	return e.core.after(op, n)
-}
-
-func describe(n runtime.Name) string {
-	if n.Role == "" {
-		return n.ID
-	}
-	return string(n.Role) + " container " + n.ID
 }
 
 // reads lists the operations that change nothing; Ops leaves them out.

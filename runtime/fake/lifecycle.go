@@ -95,7 +95,7 @@ func (e *Engine) start(n runtime.Name) error {
 	s, begun, err := e.core.run(n)
 	e.core.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", describe(n), err)
+		return fmt.Errorf("start %s: %w", n, err)
 	}
 	if begun && e.OnStart != nil {
 		e.OnStart(s)

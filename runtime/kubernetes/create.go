@@ -25,7 +25,7 @@ const attempts = 5
 // Create creates a container and does not start it. It adopts a container of the same name
 // and spec hash, and first removes one with another hash, unless that runs.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
-	err = e.do(ctx, ending, "create", describe(s.Name), func(ctx context.Context) error {
+	err = e.do(ctx, ending, "create", s.Name.String(), func(ctx context.Context) error {
 		pod, a, err := e.podOf(ctx, s)
 		if err == nil && a != (runtime.Auth{}) {
 			err = e.keepCredentials(ctx, pod.Name, a)
@@ -44,7 +44,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err err
 // Probe returns the error with which the cluster would refuse to create a container. It creates
 // none.
 func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
-	return e.do(ctx, quick, "probe", describe(s.Name), func(ctx context.Context) error {
+	return e.do(ctx, quick, "probe", s.Name.String(), func(ctx context.Context) error {
 		pod, _, err := e.podOf(ctx, s)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func (e *Engine) requireAccepted(ctx context.Context, pod *core1.Pod) error {
 // reported, else those of its spec, or of its image. Before the first run the engine knows no names but root, and
 // no groups of users without one.
 func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account, err error) {
-	err = e.do(ctx, quick, "account", describe(n), func(ctx context.Context) error {
+	err = e.do(ctx, quick, "account", n.String(), func(ctx context.Context) error {
 		pod, r, err := e.get(ctx, e.podName(n))
 		if err == nil {
 			a = accountOf(pod, r.User)

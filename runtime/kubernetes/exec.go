@@ -27,7 +27,7 @@ const inputLimit = 5 * time.Second
 // Signal sends a signal to the command of a container. It does nothing if the container does
 // not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
-	return e.do(ctx, quick, "signal", describe(n), func(ctx context.Context) error {
+	return e.do(ctx, quick, "signal", n.String(), func(ctx context.Context) error {
 		pod, r, err := e.observe(ctx, e.podName(n))
 		if err != nil {
 			return err

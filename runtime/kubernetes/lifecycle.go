@@ -16,7 +16,7 @@ import (
 // Kill sends SIGKILL and returns after the container's exit. It does nothing if the container
 // does not run or does not exist. A start in progress is taken back.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
-	err := e.do(ctx, ending, "kill", describe(n), func(ctx context.Context) error {
+	err := e.do(ctx, ending, "kill", n.String(), func(ctx context.Context) error {
 		pod, r, err := e.observe(ctx, e.podName(n))
 		switch {
 		case err != nil:
@@ -48,7 +48,7 @@ func (e *Engine) kill(ctx context.Context, pod *core1.Pod) error {
 // progress is taken back. It removes what is left of a container that does not exist. Host
 // directories that it mounts stay.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
-	return e.do(ctx, ending, "remove", describe(n), func(ctx context.Context) error {
+	return e.do(ctx, ending, "remove", n.String(), func(ctx context.Context) error {
 		return e.retry(ctx, func() error {
 			pod, _, err := e.observe(ctx, e.podName(n))
 			switch {
@@ -81,7 +81,7 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 
 // Update changes the limits of a container, running or not. 0 leaves a limit unchanged.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
-	return e.do(ctx, ending, "update", describe(n), func(ctx context.Context) error {
+	return e.do(ctx, ending, "update", n.String(), func(ctx context.Context) error {
 		return e.retry(ctx, func() error {
 			pod, r, err := e.observe(ctx, e.podName(n))
 			if err != nil {

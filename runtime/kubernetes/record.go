@@ -125,6 +125,3 @@ func podOfID(containerID string) string {
 	name, _, _ := strings.Cut(containerID, ".")
 	return name
 }
-
-// describe returns the name for errors and logs.
-func describe(n runtime.Name) string { return string(n.Role) + " container " + n.ID }

@@ -27,7 +27,7 @@ const (
 // Report creates an event of the pod of a container. client-go's recorder would count events that repeat, for fourteen
 // more modules: the caller bounds their number.
 func (e *Engine) Report(ctx context.Context, c Change) error {
-	return e.do(ctx, quick, "report", describe(c.Name), func(ctx context.Context) error {
+	return e.do(ctx, quick, "report", c.Name.String(), func(ctx context.Context) error {
 		pod, _, err := e.get(ctx, e.podName(c.Name))
 		if err != nil {
 			return err

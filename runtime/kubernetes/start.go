@@ -25,7 +25,7 @@ const startLimit = 5 * time.Second
 // that takes longer than startLimit: the start continues. Another Start does not wait: it
 // returns how far the start is, and Watch reports when that changes.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
-	return e.do(ctx, startLimit+ending, "start", describe(n), func(ctx context.Context) error {
+	return e.do(ctx, startLimit+ending, "start", n.String(), func(ctx context.Context) error {
 		return e.retry(ctx, func() error {
 			pod, r, err := e.observe(ctx, e.podName(n))
 			if err != nil {

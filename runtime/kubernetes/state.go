@@ -17,7 +17,7 @@ import (
 // Inspect returns the state of n. With ErrLost it is the last one that the node of n reported.
 // Start does not start a run again that Inspect has not reported.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
-	err = e.do(ctx, quick, "inspect", describe(n), func(ctx context.Context) error {
+	err = e.do(ctx, quick, "inspect", n.String(), func(ctx context.Context) error {
 		pod, r, err := e.observe(ctx, e.podName(n))
 		if err == nil && e.mayLeave(pod) {
 			pod, r, err = e.leave(ctx, pod, r)
