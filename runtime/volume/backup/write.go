@@ -56,7 +56,8 @@ func Write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (result
 }
 
 func write(ctx context.Context, root *os.Root, w io.Writer, opt Options) (v1.Snapshot, error) {
-	x := &writer{opt: opt, ignore: Matcher{Rules: ParseRules(opt.Ignore), Most: opt.Bounds.Matching}, ctx: ctx.Err, buf: make([]byte, copyBytes), names: fsys.Names{Free: opt.NameBytes}}
+	x := &writer{opt: opt, ctx: ctx.Err, buf: make([]byte, copyBytes), names: fsys.Names{Free: opt.NameBytes}}
+	x.ignore = Matcher{Rules: ParseRules(opt.Ignore), Most: opt.Bounds.Matching}
 	x.result.Skipped, x.members = []v1.Skipped{}, x.member
 	err := x.archive(w, func() error {
 		return walk(root, fsys.Walker{Check: x.ctx, Visit: x.entry, Within: x.folder, Failed: x.failed, Order: &x.names})
