@@ -140,7 +140,7 @@ func Walks() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 func Archives() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 
 // ArchiveStreams bounds the archives that are sent or received. They are not counted among Archives: a slow client
-// would keep a place of those for hours.
+// would keep a permit of those for hours.
 func ArchiveStreams() Bounds { return Bounds{All: 16, Tenant: 4, Object: 2, Wait: 16} }
 
 // Lists bounds lists of files while they are read. Answers bounds those that are sent.

@@ -39,7 +39,7 @@ type compressRequest struct {
 
 func (s files) checkCompress(c *call, r *compressRequest) error {
 	if r.Format != "" && !slices.Contains(v1.Formats(), r.Format) {
-		c.faults.Add("format", "must be one of %s", strings.Join(v1.Formats(), ", "))
+		c.fieldErrors.Add("format", "must be one of %s", strings.Join(v1.Formats(), ", "))
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func (s files) archive(c *call) error {
 	if !slices.Contains(v1.StreamFormats(), tree.Format) {
 		return errStreamFormat
 	}
-	intent.CheckIgnore(&c.faults, tree.Ignore)
-	if err := c.faults.Err(); err != nil {
+	intent.CheckIgnore(&c.fieldErrors, tree.Ignore)
+	if err := c.fieldErrors.Err(); err != nil {
 		return err
 	}
 	var stream v1.ArchiveStream

@@ -49,7 +49,7 @@ func (s arrivals) check(c *call, r *v1.ArrivalRequest) error {
 	c.describe(func(a *v1.Audit) {
 		a.Object, a.Container, a.Volume = r.ArrivalID, r.Container.InternalID, r.Container.VolumeID
 	})
-	intent.CheckArrival(&c.faults, s.policy(), r)
+	intent.CheckArrival(&c.fieldErrors, s.policy(), r)
 	return nil
 }
 

@@ -48,7 +48,7 @@ type createdBackupBody struct {
 }
 
 func (s backups) check(c *call, r *v1.BackupRequest) error {
-	intent.CheckBackup(&c.faults, r, s.archives.Has)
+	intent.CheckBackup(&c.fieldErrors, r, s.archives.Has)
 	return c.mayQuiesce(r.Quiesce)
 }
 
@@ -130,7 +130,7 @@ type startedRestoreBody struct {
 }
 
 func (s backups) checkRestore(c *call, r *v1.RestoreRequest) error {
-	intent.CheckRestore(&c.faults, r)
+	intent.CheckRestore(&c.fieldErrors, r)
 	return nil
 }
 
@@ -166,9 +166,9 @@ func (c *call) resolveRestore(tx *store.Tx, spec *v1.RestoreSpec) error {
 
 func (s backups) checkPolicy(c *call, r *v1.PolicyView) error {
 	if least := limit.Jobs().Every; c.caller.Restricted() && r.Every != 0 && time.Duration(r.Every) < least { // those of cron are as far apart
-		c.faults.Add("every", "must be at least %s with a token that is limited to containers", least)
+		c.fieldErrors.Add("every", "must be at least %s with a token that is limited to containers", least)
 	}
-	intent.CheckPolicy(&c.faults, &r.PolicySpec, s.settings.Current().Backups, s.archives.Has)
+	intent.CheckPolicy(&c.fieldErrors, &r.PolicySpec, s.settings.Current().Backups, s.archives.Has)
 	return c.mayQuiesce(r.Quiesce)
 }
 

@@ -79,7 +79,7 @@ type logsQuery struct {
 	since  stream.Cursor
 }
 
-// logsQueryOf returns the query of a request, or an error with all its faults.
+// logsQueryOf returns the query of a request, or an error with all its field errors.
 func logsQueryOf(c *call, role string) (q logsQuery, err error) {
 	q.Role = role
 	if q.since, q.behind, err = lineQuery(c); err != nil {

@@ -170,7 +170,7 @@ func (s containers) power(verb intent.Verb) func(*call) (acceptedBody, error) {
 }
 
 func (s containers) checkReinstall(c *call, r *v1.ReinstallRequest) error {
-	intent.CheckReinstallation(&c.faults, *r)
+	intent.CheckReinstallation(&c.fieldErrors, *r)
 	return nil
 }
 
@@ -188,7 +188,7 @@ type rebindRequest struct {
 }
 
 func (s containers) checkRebind(c *call, r *rebindRequest) error {
-	intent.CheckBindings(&c.faults, r.Ports)
+	intent.CheckBindings(&c.fieldErrors, r.Ports)
 	return nil
 }
 
@@ -231,8 +231,8 @@ func (s containers) checkCreate(c *call, r *v1.ContainerView) error {
 	c.describe(func(a *v1.Audit) {
 		a.Object, a.Container, a.Volume = r.InternalID, r.InternalID, fullVolume(s.store, r.VolumeID)
 	})
-	if c.faults.Any() { // otherwise CreateContainer checks it
-		intent.CheckContainer(&c.faults, s.policy(), r.InternalID, &r.ContainerSpec)
+	if c.fieldErrors.Any() { // otherwise CreateContainer checks it
+		intent.CheckContainer(&c.fieldErrors, s.policy(), r.InternalID, &r.ContainerSpec)
 	}
 	return nil
 }
@@ -284,14 +284,14 @@ func (s containers) checkApply(c *call, r *v1.ContainerView) error {
 	c.describe(func(a *v1.Audit) { a.Volume = fullVolume(s.store, r.VolumeID) })
 	id := c.Params("id")
 	if r.InternalID != "" && r.InternalID != id {
-		c.faults.Add("internal_id", "must equal the id in the URL")
+		c.fieldErrors.Add("internal_id", "must equal the id in the URL")
 	}
 	_, err := applyOptions(c)
-	if err == nil && !c.faults.Any() { // ApplyContainer checks it
+	if err == nil && !c.fieldErrors.Any() { // ApplyContainer checks it
 		return nil
 	}
-	intent.CheckContainer(&c.faults, s.policy(), id, &r.ContainerSpec)
-	return refused(c.faults, err)
+	intent.CheckContainer(&c.fieldErrors, s.policy(), id, &r.ContainerSpec)
+	return refused(c.fieldErrors, err)
 }
 
 // refused returns the errors of a body, or err if it has none.

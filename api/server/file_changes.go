@@ -60,8 +60,8 @@ type chmodRequest struct {
 
 func (s files) checkMode(c *call, r *chmodRequest) error {
 	mode, err := strconv.ParseUint(r.Mode, 8, 32)
-	if (err != nil || mode > 0o777) && !c.faults.Any() {
-		c.faults.Add("mode", "must be an octal number up to 0777, as a string")
+	if (err != nil || mode > 0o777) && !c.fieldErrors.Any() {
+		c.fieldErrors.Add("mode", "must be an octal number up to 0777, as a string")
 	}
 	r.mode = fs.FileMode(mode)
 	return nil

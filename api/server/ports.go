@@ -25,7 +25,7 @@ func shownPort(p v1.PoolPort, caller auth.Principal) v1.PoolPort {
 func (s ports) check(c *call, r *v1.PortRequest) error {
 	c.describe(func(a *v1.Audit) { a.Object = portName(r.IP, strconv.Itoa(r.Port), r.Protocol) })
 	ref := v1.PortRef(*r)
-	intent.CheckPort(&c.faults, &ref)
+	intent.CheckPort(&c.fieldErrors, &ref)
 	return nil
 }
 
@@ -172,7 +172,7 @@ type deletedPortsBody struct {
 
 // checkRefs makes the addresses of the request canonical too.
 func (s ports) checkRefs(c *call, r *deletePortsRequest) error {
-	intent.CheckRefs(&c.faults, r.Ports)
+	intent.CheckRefs(&c.fieldErrors, r.Ports)
 	return nil
 }
 
@@ -194,7 +194,7 @@ type portRangesRequest struct {
 
 func (s ports) checkRanges(c *call, r *portRangesRequest) error {
 	c.describe(func(a *v1.Audit) { a.Object = portName(r.IP, r.Ports, r.Protocol) })
-	r.wanted = intent.CheckPorts(&c.faults, r.IP, r.Ports, r.Protocol)
+	r.wanted = intent.CheckPorts(&c.fieldErrors, r.IP, r.Ports, r.Protocol)
 	return nil
 }
 

@@ -41,8 +41,8 @@ func (s pulls) enabled(e endpoint) endpoint {
 
 func (s pulls) check(c *call, r *v1.PullRequest) error {
 	c.nameFile(r.Path)
-	if !c.faults.Any() {
-		intent.CheckPull(&c.faults, *r, s.settings.Current().Files)
+	if !c.fieldErrors.Any() {
+		intent.CheckPull(&c.fieldErrors, *r, s.settings.Current().Files)
 	}
 	return nil
 }

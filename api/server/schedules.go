@@ -29,7 +29,7 @@ func (s schedules) check(c *call, r *v1.ScheduleView) error {
 		return err
 	}
 	policy := intent.SchedulePolicy{Backups: s.settings.Current().Backups, Has: s.archives.Has}
-	intent.CheckSchedule(&c.faults, policy, container, name, &r.ScheduleSpec)
+	intent.CheckSchedule(&c.fieldErrors, policy, container, name, &r.ScheduleSpec)
 	return nil
 }
 

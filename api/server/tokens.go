@@ -16,8 +16,8 @@ type tokens struct {
 }
 
 func (s tokens) check(c *call, r *v1.TokenRequest) error {
-	intent.CheckToken(&c.faults, *r, time.Duration(s.settings.Current().Authorization.MaxTTL))
-	auth.CheckKeys(&c.faults, r.SSHKeys)
+	intent.CheckToken(&c.fieldErrors, *r, time.Duration(s.settings.Current().Authorization.MaxTTL))
+	auth.CheckKeys(&c.fieldErrors, r.SSHKeys)
 	return nil
 }
 

@@ -37,9 +37,9 @@ func (s transfers) transfer(c *call) (v1.Transfer, error) {
 }
 
 func (s transfers) check(c *call, r *v1.TransferRequest) error {
-	intent.CheckTransfer(&c.faults, r)
+	intent.CheckTransfer(&c.fieldErrors, r)
 	if s.isHere(r.URL) {
-		c.faults.Add("url", "must be that of another daemon: this is the node itself")
+		c.fieldErrors.Add("url", "must be that of another daemon: this is the node itself")
 	}
 	return nil
 }

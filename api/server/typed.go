@@ -18,13 +18,13 @@ import (
 // until admit.
 type call struct {
 	*fiber.Ctx
-	caller  auth.Principal
-	recheck func(tx *store.Tx) error // see access.bind
-	uid     string                   // of the container in its path
-	request *store.Request           // what it changes, with its entry in the audit log; nil: it has none
-	session bool                     // it has a session, which ends later than the handler
-	faults  v1.FieldErrors           // of its body
-	created bool                     // it is answered with 201
+	caller      auth.Principal
+	recheck     func(tx *store.Tx) error // see access.bind
+	uid         string                   // of the container in its path
+	request     *store.Request           // what it changes, with its entry in the audit log; nil: it has none
+	session     bool                     // it has a session, which ends later than the handler
+	fieldErrors v1.FieldErrors           // of its body
+	created     bool                     // it is answered with 201
 }
 
 // endpoint is the handler of a route, with the types of the JSON that it takes and answers.
@@ -48,7 +48,7 @@ func answers[Out any](get func(*call) (Out, error)) endpoint {
 
 // takes returns an endpoint that decodes a body, and answers with what do returns. A client
 // receives every error of a body at once: those of its JSON, and those that check adds to
-// call.faults. An error that check returns precedes them. check may set defaults, or be nil.
+// call.fieldErrors. An error that check returns precedes them. check may set defaults, or be nil.
 func takes[In, Out any](d decoder, check func(*call, *In) error, do func(*call, In) (Out, error)) endpoint {
 	return endpoint{in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), handle: func(c *call) error {
 		var in In
@@ -60,7 +60,7 @@ func takes[In, Out any](d decoder, check func(*call, *In) error, do func(*call, 
 				return err
 			}
 		}
-		if err := c.faults.Err(); err != nil {
+		if err := c.fieldErrors.Err(); err != nil {
 			return err
 		}
 		out, err := do(c, in)
@@ -112,7 +112,7 @@ type decoder struct {
 	keys     *idempotency
 }
 
-// decode reads the JSON body of a request into out and adds every field error to c.faults. If the
+// decode reads the JSON body of a request into out and adds every field error to c.fieldErrors. If the
 // body is not a JSON object, decode returns that single error.
 func (d decoder) decode(c *call, out any) error {
 	body, err := d.bodies.Read(c.Ctx, int64(d.settings.Current().Server.BodyLimit))
@@ -129,8 +129,8 @@ func (d decoder) decode(c *call, out any) error {
 	if err := d.keys.begin(c, body); err != nil {
 		return err
 	}
-	if !d.bodies.Unmarshal(body, out, &c.faults) {
-		return c.faults.Err()
+	if !d.bodies.Unmarshal(body, out, &c.fieldErrors) {
+		return c.fieldErrors.Err()
 	}
 	return nil
 }

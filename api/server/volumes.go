@@ -36,7 +36,7 @@ type messageBody struct {
 }
 
 func (s volumes) check(c *call, spec *v1.VolumeSpec) error {
-	intent.CheckVolume(&c.faults, spec, s.settings.Current().Kubernetes.Claims)
+	intent.CheckVolume(&c.fieldErrors, spec, s.settings.Current().Kubernetes.Claims)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (s volumes) page(tx *store.Tx, caller auth.Principal, p listPage, labels []
 }
 
 func (s volumes) checkChange(c *call, change *v1.VolumeChange) error {
-	intent.CheckVolumeChange(&c.faults, *change)
+	intent.CheckVolumeChange(&c.fieldErrors, *change)
 	return nil
 }
 

@@ -69,7 +69,7 @@ func causeOf(err error) error {
 
 // logFault writes a line to the log, unless the tenant has caused too many.
 func (s *session) logFault(text string, args ...any) {
-	if s.server.limits.faults.Take(s.tenant, 1) == 0 {
+	if s.server.limits.errors.Take(s.tenant, 1) == 0 {
 		s.server.log.Error(text, append(args, slog.String("session", s.id), slog.String("volume", s.volume))...)
 	}
 }

@@ -143,7 +143,7 @@ func (l *login) admit(user string, p auth.Principal) error {
 	if err := l.server.limits.changes.Wait(ctx, tenantOf(p, reach.volume), check); err != nil { // a session is an entry of the audit log
 		return errSessions
 	}
-	leave, err := l.server.limits.places.Enter(ctx, limit.Claim{Tenant: tenantOf(p, reach.volume)})
+	leave, err := l.server.limits.sessions.Enter(ctx, limit.Claim{Tenant: tenantOf(p, reach.volume)})
 	if err != nil {
 		return errSessions
 	}

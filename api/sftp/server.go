@@ -46,18 +46,18 @@ type limits struct {
 	changes   *limit.Rate  // by tenant
 	wrong     *limit.Rate  // wrong tokens, by address
 	lines     *limit.Rate  // of the log about failed logins, by address
-	faults    *limit.Rate  // of the log about failed requests, by tenant
+	errors    *limit.Rate  // of the log about failed requests, by tenant
 	anonymous *limit.Slots // connections that have not logged in
 	failures  *limit.Rate  // connections that ended without a login, by network
-	places    *limit.Slots // sessions, by volume
+	sessions  *limit.Slots // sessions, by volume
 	handles   *limit.Slots // open files and folders
 }
 
 func newLimits(d Deps) limits {
 	return limits{changes: limit.NewRate(limit.FileChanges()), wrong: d.WrongTokens, lines: limit.NewRate(limit.FailureLines()),
-		faults: limit.NewRate(limit.FailureLines()), anonymous: limit.NewSlots(limit.SFTPAnonymous),
+		errors: limit.NewRate(limit.FailureLines()), anonymous: limit.NewSlots(limit.SFTPAnonymous),
 		failures: limit.NewRate(limit.SFTPFailures()), handles: limit.NewSlots(limit.SFTPFiles),
-		places: limit.NewSlots(func() limit.Bounds {
+		sessions: limit.NewSlots(func() limit.Bounds {
 			c := d.Settings.Current().SFTP
 			return limit.SFTPSessions(c.MaxSessions, c.MaxSessionsPerToken)
 		})}

@@ -40,7 +40,7 @@ type session struct {
 	tenant  string // whose limits it uses
 	id      string
 	entry   *store.Request
-	leave   func() // frees its place in the limits
+	leave   func() // ends it for the limits
 	began   time.Time
 
 	ctx    context.Context // ends with the session, and its cause is the reason
@@ -202,7 +202,7 @@ func (s *session) openChannel() (leave func(), err error) {
 	case n > maxChannels:
 		err = errSessions
 	case n > 1:
-		free, err = s.server.limits.places.Enter(s.ctx, limit.Claim{Tenant: s.tenant})
+		free, err = s.server.limits.sessions.Enter(s.ctx, limit.Claim{Tenant: s.tenant})
 	}
 	leave = func() {
 		free()

@@ -42,7 +42,7 @@ func (o *opened) Reject(reason ssh.RejectionReason, _ string) error {
 // it: what the client sends before stays in memory.
 func TestChannelCountsUntilClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := session{server: &Server{limits: limits{places: limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: 1, Tenant: 1} })}}, meter: &meter{}, ctx: t.Context()}
+		s := session{server: &Server{limits: limits{sessions: limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: 1, Tenant: 1} })}}, meter: &meter{}, ctx: t.Context()}
 		var all sync.WaitGroup
 		first, second, third, fourth := newOpened(), newOpened(), newOpened(), newOpened()
 		s.accept(first, &all)
@@ -85,7 +85,7 @@ func TestChannelsOfAConnection(t *testing.T) {
 		require.NoError(t, open())
 	}
 	require.ErrorContains(t, open(), "too many SFTP sessions are open")
-	require.Equal(t, maxChannels, h.server.limits.places.Used())
+	require.Equal(t, maxChannels, h.server.limits.sessions.Used())
 	for range 2 {
 		_, err = h.dial(h.volume, ssh.Password(token))
 		require.NoError(t, err)
@@ -93,5 +93,5 @@ func TestChannelsOfAConnection(t *testing.T) {
 	_, err = h.dial(h.volume, ssh.Password(token))
 	require.Error(t, err)
 	require.NoError(t, conn.Close())
-	h.eventually("the places are free", func() bool { return h.server.limits.places.Used() == 2 })
+	h.eventually("the places are free", func() bool { return h.server.limits.sessions.Used() == 2 })
 }

@@ -61,7 +61,7 @@ const cleanTimeout = 10 * time.Second
 func (r *arrivals) clean(ctx context.Context, a v1.Arrival) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
-	if err := r.Volumes.Settle(ctx, a.Spec.Container.VolumeID); err != nil { // the last request that sends one ends
+	if err := r.Volumes.AwaitChanges(ctx, a.Spec.Container.VolumeID); err != nil { // the last request that sends one ends
 		return err
 	}
 	for _, id := range a.Spec.Archives() {

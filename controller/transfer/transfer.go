@@ -30,7 +30,7 @@ type Destination interface {
 // Volumes reads volumes; see package volume.
 type Volumes interface {
 	Flush(ctx context.Context, id string) error
-	Settle(ctx context.Context, id string) error
+	AwaitChanges(ctx context.Context, id string) error
 	Scan(ctx context.Context, id string) (v1.Usage, error)
 	Send(ctx context.Context, id string, listing io.Reader, w io.Writer, opt v1.SendOptions) (v1.Sent, error)
 }

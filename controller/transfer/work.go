@@ -203,7 +203,7 @@ var never = time.Unix(1<<40, 0)
 // finish sends the rest, while nothing runs, until the trees are equal.
 func (r *reconciler) finish(t v1.Transfer) work {
 	return func(ctx context.Context, to Destination, notify func(report)) error {
-		if err := r.Volumes.Settle(ctx, t.Spec.VolumeID); err != nil {
+		if err := r.Volumes.AwaitChanges(ctx, t.Spec.VolumeID); err != nil {
 			return sourceError{err}
 		}
 		var announced report

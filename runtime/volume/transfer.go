@@ -44,8 +44,8 @@ func (m *Manager) Flush(ctx context.Context, id string) error {
 	})
 }
 
-// Settle waits until the changes of a volume's files that were begun before it was reserved have ended.
-func (m *Manager) Settle(ctx context.Context, id string) error {
+// AwaitChanges waits until the changes of a volume's files that were begun before it was reserved have ended.
+func (m *Manager) AwaitChanges(ctx context.Context, id string) error {
 	return m.Alone(ctx, id, func() error { return nil })
 }
 

@@ -110,12 +110,12 @@ func checkSize(raw []byte) string {
 	}
 }
 
-// filler fills variables with the values that it reads, and adds every error to faults. The
+// filler fills variables with the values that it reads, and adds every error to fieldErrors. The
 // JSON is valid, so reading it cannot fail.
 type filler struct {
-	in     *jsontext.Decoder
-	faults *v1.FieldErrors
-	shapes map[reflect.Type]shape // of the structs so far: a list may have many of one type
+	in          *jsontext.Decoder
+	fieldErrors *v1.FieldErrors
+	shapes      map[reflect.Type]shape // of the structs so far: a list may have many of one type
 }
 
 // shape is what a request may set in a struct.
@@ -133,7 +133,7 @@ func (x filler) next() []byte {
 // begin reads the begin of an object or array, or returns false for another value.
 func (x filler) begin(kind jsontext.Kind, path, want string) bool {
 	if x.in.PeekKind() != kind {
-		x.faults.Add(path, "must be %s", want)
+		x.fieldErrors.Add(path, "must be %s", want)
 		x.next()
 		return false
 	}
@@ -178,7 +178,7 @@ func (x filler) fillStruct(v reflect.Value, path string) {
 			continue
 		}
 		if seen[i] {
-			x.faults.Add(join(path, name), "is set twice")
+			x.fieldErrors.Add(join(path, name), "is set twice")
 		}
 		seen[i] = true
 		if set[i] = x.in.PeekKind() != 'n' && fields[i].Access != "readonly"; set[i] {
@@ -189,12 +189,12 @@ func (x filler) fillStruct(v reflect.Value, path string) {
 	}
 	for i, set := range set {
 		if f := fields[i]; !set && f.Access == "required" {
-			x.faults.Add(join(path, f.Name), "is required")
+			x.fieldErrors.Add(join(path, f.Name), "is required")
 		}
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		x.faults.Add(join(path, Clip(name)), "unknown field")
+		x.fieldErrors.Add(join(path, Clip(name)), "unknown field")
 	}
 }
 
@@ -251,7 +251,7 @@ func (x filler) fill(v reflect.Value, path string) {
 	default:
 		isNull := x.in.PeekKind() == 'n' // of an element: json.Unmarshal would ignore it
 		if err := json.Unmarshal(x.next(), v.Addr().Interface()); err != nil || isNull {
-			x.faults.Add(path, "must be %s", scalarOf(v.Type()))
+			x.fieldErrors.Add(path, "must be %s", scalarOf(v.Type()))
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (x filler) fillSlice(v reflect.Value, path string) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	for i := 0; !x.end(']'); i++ {
-		if x.faults.Full() {
+		if x.fieldErrors.Full() {
 			x.next()
 			continue
 		}
@@ -299,13 +299,13 @@ func (x filler) fillMap(v reflect.Value, path string) {
 	v.Set(reflect.MakeMap(v.Type()))
 	for !x.end('}') {
 		name := x.name()
-		if x.faults.Full() {
+		if x.fieldErrors.Full() {
 			x.next()
 			continue
 		}
 		key, element := reflect.ValueOf(name), reflect.New(v.Type().Elem()).Elem()
 		if v.MapIndex(key).IsValid() {
-			x.faults.Add(join(path, Clip(name)), "is set twice")
+			x.fieldErrors.Add(join(path, Clip(name)), "is set twice")
 		}
 		x.fill(element, join(path, Clip(name)))
 		v.SetMapIndex(key, element)

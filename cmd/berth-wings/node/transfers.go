@@ -142,7 +142,7 @@ func (n *Node) depart(ctx context.Context, s *server, r departure, end func()) {
 	}
 	n.o.Log.Error("a server was not transferred", "server", s.uuid, "err", err)
 	s.transferLine("Source", "The transfer has failed.")
-	if ours, err := n.settleTransfer(n.ctx, s); ours && err == nil {
+	if ours, err := n.decideTransfer(n.ctx, s); ours && err == nil {
 		end()
 		s.transferStatus("failure")
 	}
@@ -310,7 +310,7 @@ func (n *Node) receiveTransfer(c *call) error {
 		n.unmark(n.ctx, s, transferLabel)
 	default:
 		n.o.Log.Error("a server did not arrive", "server", uuid, "err", err)
-		if ours, unknown := n.settleTransfer(n.ctx, s); !ours || unknown != nil {
+		if ours, unknown := n.decideTransfer(n.ctx, s); !ours || unknown != nil {
 			return err
 		}
 	}
@@ -428,9 +428,9 @@ func (o onDisk) Write(b []byte) (int, error) {
 	return o.f.Write(b)
 }
 
-// settleTransfer has the panel decide whose a server is after a transfer without a known end, and returns whether it is this
+// decideTransfer has the panel decide whose a server is after a transfer without a known end, and returns whether it is this
 // node's. Otherwise it is removed here: another node has it. After an error nothing is known, and the next bridge asks again.
-func (n *Node) settleTransfer(ctx context.Context, s *server) (ours bool, err error) {
+func (n *Node) decideTransfer(ctx context.Context, s *server) (ours bool, err error) {
 	_ = n.insist(ctx, s, func() error { return n.o.Panel.ReportTransfer(ctx, s.uuid, panel.NotTransferred) }) // a refusal: it has ended
 	var list []egg.Server
 	var refused []error
@@ -474,14 +474,14 @@ func (n *Node) settleTransfer(ctx context.Context, s *server) (ours bool, err er
 	return false, nil
 }
 
-// resumeTransfer settles a transfer that a bridge before this one has left.
+// resumeTransfer decides a transfer that a bridge before this one has left.
 func (n *Node) resumeTransfer(s *server) {
 	_, end, err := s.beginTransfer(n.ctx)
 	if err != nil {
-		return // it is settled already
+		return // it is decided already
 	}
 	n.background(func(ctx context.Context) {
-		if ours, err := n.settleTransfer(ctx, s); ours && err == nil {
+		if ours, err := n.decideTransfer(ctx, s); ours && err == nil {
 			end()
 		}
 	})

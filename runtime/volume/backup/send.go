@@ -98,7 +98,7 @@ type sender struct {
 // before the first entry of it that does.
 func (x *sender) entry(e fsys.Entry, h *tar.Header, line []byte) error {
 	p := e.Path()
-	if err := x.appear(block); err != nil { // also of entries that do not differ: others may move them ahead of the walk
+	if err := x.addApparent(block); err != nil { // also of entries that do not differ: others may move them ahead of the walk
 		return err
 	}
 	if err := x.drain(func(other string) bool { return comparePaths(other, p) < 0 }); err != nil {

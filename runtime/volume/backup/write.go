@@ -184,7 +184,7 @@ func (x *writer) failed(p string, err error) error {
 		x.skip(p, v1.SkippedUnreadable)
 		return nil
 	}
-	return errors.Join(x.appear(block), x.skipFailed(p, err))
+	return errors.Join(x.addApparent(block), x.skipFailed(p, err))
 }
 
 // step counts an entry, whatever becomes of it. It returns the error of a bound.
@@ -192,11 +192,11 @@ func (x *writer) step() error {
 	if x.opt.Progress != nil { // also where files are empty
 		x.opt.Progress(x.read, x.holes)
 	}
-	return x.appear(block)
+	return x.addApparent(block)
 }
 
-// appear adds n bytes to those that Bounds.Apparent bounds.
-func (x *writer) appear(n int64) error {
+// addApparent adds n bytes to those that Bounds.Apparent bounds.
+func (x *writer) addApparent(n int64) error {
 	most := x.opt.Bounds.Apparent
 	if most > 0 && n > most-x.apparent {
 		return v1.Errorf(v1.SizeLimit, "The volume has too many files, or files with too large holes, "+
@@ -234,7 +234,7 @@ func (x *writer) file(e fsys.Entry, p string) error {
 	}
 	h := newHeader(p, tar.TypeReg, info)
 	h.Size = info.Size()
-	if err := errors.Join(x.appear(h.Size), x.ctx()); err != nil {
+	if err := errors.Join(x.addApparent(h.Size), x.ctx()); err != nil {
 		return err
 	}
 	if err := x.countHoles(f, info, p); err != nil {
