@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -139,13 +140,14 @@ func (f *feed) send(e event) {
 func (n *Node) feed(ctx context.Context, s *server) {
 	lines := n.config().System.WebsocketLogCount
 	for ctx.Err() == nil {
-		installed := n.installedAt(ctx, s)
 		for m, err := range n.o.Berth.Containers().Follow(ctx, s.uuid, client.OpenOptions{Tail: lines}) {
+			if err == nil && m.Event == client.EventLogs {
+				var installed time.Time
+				installed, err = n.installedAt(ctx, s)
+				m = after(installed, m)
+			}
 			if err != nil {
 				break
-			}
-			if m.Event == client.EventLogs {
-				m = after(installed, m)
 			}
 			s.feed.take(ctx, s, m, lines)
 		}
@@ -153,14 +155,18 @@ func (n *Node) feed(ctx context.Context, s *server) {
 	}
 }
 
-// installedAt returns the time of the last line of the installer: berth has its lines in the console
-// too, and they are for administrators alone.
-func (n *Node) installedAt(ctx context.Context, s *server) time.Time {
+// installedAt returns the time of the last line of the installer, or zero: berth has its lines in the console
+// too, and they are for administrators alone. Whoever filters lines asks after he has them: the installer may have begun
+// in between.
+func (n *Node) installedAt(ctx context.Context, s *server) (time.Time, error) {
 	logs, err := n.o.Berth.Containers().Logs(ctx, s.uuid, client.LogOptions{Tail: 1, Install: true})
-	if err != nil || len(logs.Lines) == 0 {
-		return time.Time{}
+	switch {
+	case client.StatusOf(err) == http.StatusNotFound, err == nil && len(logs.Lines) == 0:
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
 	}
-	return logs.Lines[len(logs.Lines)-1].Time
+	return logs.Lines[len(logs.Lines)-1].Time, nil
 }
 
 // after leaves the lines of a message that are later than a time.

@@ -424,30 +424,35 @@ func (t tenant) logs(c *call) error {
 	if err != nil || size < 1 || size > 100 {
 		size = 100
 	}
-	lines, err := t.lines(c, client.LogOptions{Tail: size, Since: t.n.installedAt(c.Context(), t.s)})
+	logs, err := t.Containers().Logs(c.Context(), t.s.uuid, client.LogOptions{Tail: size})
 	if err != nil {
 		return err
 	}
-	return c.answer(200, map[string]any{"data": lines})
+	installed, err := t.n.installedAt(c.Context(), t.s)
+	if err != nil {
+		return err
+	}
+	return c.answer(200, map[string]any{"data": textsOf(logs, installed)})
 }
 
 // installLogs is GET /api/servers/:s/install-logs.
 func (t tenant) installLogs(c *call) error {
-	lines, err := t.lines(c, client.LogOptions{Tail: 10_000, Install: true})
+	logs, err := t.Containers().Logs(c.Context(), t.s.uuid, client.LogOptions{Tail: 10_000, Install: true})
 	if err != nil {
 		return err
 	}
-	return c.answer(200, map[string]any{"data": strings.Join(append(lines, ""), "\r\n")})
+	return c.answer(200, map[string]any{"data": strings.Join(append(textsOf(logs, time.Time{}), ""), "\r\n")})
 }
 
-// lines returns lines of the console, without their ends.
-func (t tenant) lines(c *call, o client.LogOptions) ([]string, error) {
-	logs, err := t.Containers().Logs(c.Context(), t.s.uuid, o)
+// textsOf returns the lines of a console that are later than a time, without their ends.
+func textsOf(logs v1.Logs, after time.Time) []string {
 	list := []string{}
 	for _, line := range logs.Lines {
-		list = append(list, lineOf(line.Data))
+		if line.Time.After(after) {
+			list = append(list, lineOf(line.Data))
+		}
 	}
-	return list, err
+	return list
 }
 
 // lineOf returns a line without its end.
