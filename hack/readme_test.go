@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -82,7 +81,7 @@ type reader struct {
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	r := &reader{t: t, tree: t.TempDir(), port: map[string]string{"8070": freePort(t), "25565": freePort(t)}}
+	r := &reader{t: t, tree: t.TempDir(), port: map[string]string{"8070": strconv.Itoa(berthtest.FreePort(t)), "25565": strconv.Itoa(berthtest.FreePort(t))}}
 	entries, err := os.ReadDir("..")
 	require.NoError(t, err)
 	for _, e := range entries {
@@ -99,14 +98,6 @@ func newReader(t *testing.T) *reader {
 	require.NoError(t, os.Mkdir(filepath.Join(r.tree, "bin"), 0o700))
 	require.NoError(t, os.Symlink(berthtest.Binary(t), filepath.Join(r.tree, "bin", "berth")))
 	return r
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
 }
 
 // serve runs the daemon until the test ends, as make run does.

@@ -79,7 +79,7 @@ func (p pool) set(ip, protocol string, ports ...int) {
 // becomes waits for the state of a pool, and returns its status.
 func (p pool) becomes(ip, protocol, state string) v1.PoolStatus {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	o, err := store.Pools.Await(ctx, p.store, v1.PoolID(ip, protocol), func(o v1.Pool) bool { return o.Status.State == state })
 	require.NoError(p, err, "%+v", o.Status)

@@ -156,9 +156,11 @@ func (r *auditRun) check(t *testing.T) {
 }
 
 // waited reports whether the entry of a change that was acknowledged may have been in memory alone
-// when the daemon was killed: it is there for 100 ms, and for a commit.
+// when the daemon was killed: it is there for 100 ms, and for a commit, which waits for the disk.
 func (r *auditRun) waited(at time.Time) bool {
-	return slices.ContainsFunc(r.kills, func(kill time.Time) bool { return at.Before(kill.Add(time.Second)) && kill.Before(at.Add(time.Second)) })
+	return slices.ContainsFunc(r.kills, func(kill time.Time) bool {
+		return at.Before(kill.Add(time.Second)) && kill.Before(at.Add(3*time.Second))
+	})
 }
 
 func (r *auditRun) actor(name string, via v1.Via) v1.Actor {

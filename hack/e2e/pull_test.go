@@ -36,7 +36,7 @@ func newMirror(t *testing.T) *mirror {
 		var n int
 		switch _, err := fmt.Sscanf(r.URL.Path, "/%d", &n); {
 		case r.URL.Path == "/slow":
-			for { // a MiB each 50 ms
+			for { // a MiB each second
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 					return
 				}
@@ -44,7 +44,7 @@ func newMirror(t *testing.T) *mirror {
 				select {
 				case <-done:
 					return
-				case <-time.After(50 * time.Millisecond):
+				case <-time.After(time.Second):
 				}
 			}
 		case r.URL.Path == "/stalled":

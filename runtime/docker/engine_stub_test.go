@@ -170,7 +170,7 @@ func TestPullStalls(t *testing.T) {
 			w.(http.Flusher).Flush()
 		}
 	})
-	e.cfg.StallLimit = 50 * time.Millisecond
+	e.cfg.StallLimit = time.Second
 	var last runtime.Progress
 	err := e.Pull(t.Context(), "x:1", runtime.Auth{}, func(p runtime.Progress) { last = p })
 	require.ErrorIs(t, err, runtime.ErrStalled)

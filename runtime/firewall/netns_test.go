@@ -151,6 +151,17 @@ func reach(t *testing.T, client *space, network, address string) bool {
 	return err == nil
 }
 
+// reaches is reach, again where a packet was lost: the link may have just come up, and the machine may be busy.
+func reaches(t *testing.T, client *space, network, address string) bool {
+	t.Helper()
+	for range 20 {
+		if reach(t, client, network, address) {
+			return true
+		}
+	}
+	return false
+}
+
 func closeOf(c io.Closer) error {
 	if c == net.Conn(nil) || c == nil {
 		return nil

@@ -3,6 +3,7 @@ package node_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,7 +86,11 @@ func TestCrashWithoutABridge(t *testing.T) {
 			for _, c := range w.panel.Calls("POST /activity") {
 				var sent struct{ Data []entry }
 				require.NoError(t, json.Unmarshal([]byte(c.Body), &sent))
-				list = append(list, sent.Data...)
+				for _, e := range sent.Data { // a bridge that ends before the panel's answer reports again
+					if !slices.ContainsFunc(list, func(other entry) bool { return other.Timestamp.Equal(e.Timestamp) }) {
+						list = append(list, e)
+					}
+				}
 			}
 			return len(list) >= count
 		})

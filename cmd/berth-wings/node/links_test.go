@@ -103,8 +103,9 @@ func TestLinks(t *testing.T) {
 	require.Equal(t, 404, download(link(t, "file-download", with("file_path", "/none"))).Status)
 	require.Equal(t, "Cannot perform that action: file is a directory.", download(link(t, "file-download", with("file_path", "/notes"))).Error())
 
+	before := link(t, "file-download", file)
 	w.Want(t, 204, "POST", "/api/deauthorize-user", map[string]any{"user": paneltest.User, "servers": []string{alpha}})
-	require.Equal(t, gone, download(link(t, "file-download", file)).Error())
+	require.Equal(t, gone, download(before).Error())
 
 	var sent struct {
 		Data []struct {

@@ -214,7 +214,7 @@ func TestRevocation(t *testing.T) {
 	s.Want("auth success", "")
 
 	const user = "0f0f0f0f-0000-4000-8000-0f0f0f0f0f0f"
-	later := friend(1)
+	earlier, later := friend(-1), friend(1)
 	for n, body := range []any{map[string]any{"user": user, "servers": []string{alpha}}, map[string]any{"json": map[string]any{"user": user, "servers": []string{}}}} {
 		s = open(friend(int64(2 * n)))
 		if n == 0 {
@@ -225,7 +225,7 @@ func TestRevocation(t *testing.T) {
 		code, _ := s.Closed()
 		require.Equal(t, 1006, code)
 	}
-	open(friend(-1)).Want("jwt error", old)
+	open(earlier).Want("jwt error", old)
 	w.Want(t, 422, "POST", "/api/deauthorize-user", map[string]any{})
 	owner.Send("send stats", nil)
 	owner.Send("set state", "dance")

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +22,7 @@ type Registry struct {
 // StartRegistry starts a registry without authentication. It ends with the test.
 func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
-	return startRegistry(t, &Registry{Addr: freePort(t)}, "")
+	return startRegistry(t, &Registry{Addr: freeAddress(t)}, "")
 }
 
 // StartRegistryAt starts a registry on an address in the test's network namespace. An empty
@@ -45,7 +44,7 @@ func StartRegistryOf(t testing.TB, i *Isolated, port int, user, password string)
 // StartLockedRegistry starts a registry that requires one user's credentials.
 func StartLockedRegistry(t testing.TB, user, password string) *Registry {
 	t.Helper()
-	r := &Registry{Addr: freePort(t), User: user, Password: password}
+	r := &Registry{Addr: freeAddress(t), User: user, Password: password}
 	return startRegistry(t, r, locked(t, user, password))
 }
 
@@ -106,15 +105,10 @@ func (r *Registry) command(name string, args ...string) *exec.Cmd {
 	return exec.Command(all[0], all[1:]...)
 }
 
-// freePort returns a loopback address that was free a moment ago.
-func freePort(t testing.TB) string {
+// freeAddress returns a loopback address that no other test has.
+func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", FreePort(t))
 }
 
 // start starts a program and kills it at the end of the test.

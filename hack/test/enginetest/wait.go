@@ -1,6 +1,9 @@
 package enginetest
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 )
@@ -27,4 +30,27 @@ func Within(limit time.Duration, done func() bool) bool {
 		time.Sleep(min(max(waited/20, 5*time.Millisecond), 50*time.Millisecond))
 	}
 	return true
+}
+
+// FreePort returns a free port of 127.0.0.1, below those that the kernel assigns to
+// clients. Until the test ends, no test on this machine gets the same port.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		reservation, err := net.Listen("unix", fmt.Sprintf("@berthtest/port/%d", port))
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			_ = reservation.Close()
+			continue
+		}
+		_ = l.Close()
+		t.Cleanup(func() { _ = reservation.Close() })
+		return port
+	}
+	t.Fatal("no free port")
+	return 0
 }
