@@ -21,7 +21,7 @@ func files(t *testing.T, handler http.HandlerFunc) Files {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := New(Options{URL: server.URL, Timeout: 200 * time.Millisecond})
+	c, err := New(Options{URL: server.URL, Timeout: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c.Files()
@@ -33,7 +33,7 @@ func TestDownloadSlowConsumer(t *testing.T) {
 	content, err := f.Download(t.Context(), "v", "a")
 	require.NoError(t, err)
 	defer content.Close()
-	late := time.NewTimer(400 * time.Millisecond)
+	late := time.NewTimer(1500 * time.Millisecond)
 	<-late.C
 	got, err := io.ReadAll(content)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestUploadSlowSource(t *testing.T) {
 	source, write := io.Pipe()
 	go func() {
 		for range 3 {
-			late := time.NewTimer(300 * time.Millisecond)
+			late := time.NewTimer(1200 * time.Millisecond)
 			<-late.C
 			_, _ = io.WriteString(write, "x")
 		}

@@ -289,7 +289,7 @@ func TestWaitingRequests(t *testing.T) {
 	pace := h.server.handlers.files.sessions.access.auditor.pace
 	wait := func(tenant string) {
 		pace.Count(tenant, limit.Changes().Burst)
-		pace.Count(tenant, 100)
+		pace.Count(tenant, 300)
 	}
 	send := func(r request) <-chan answer {
 		answered := make(chan answer, 1)

@@ -311,8 +311,8 @@ func TestSocketCloseReasons(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"expiry":                  {object{"ttl": "1s"}, func(*harness) {}, 1008, "token has expired"},
-		"expiry of a spent token": {object{"ttl": "1s", "remove_on_use": true}, func(*harness) {}, 1008, "token has expired"},
+		"expiry":                  {object{"ttl": "4s"}, func(*harness) {}, 1008, "token has expired"},
+		"expiry of a spent token": {object{"ttl": "4s", "remove_on_use": true}, func(*harness) {}, 1008, "token has expired"},
 		"revocation": {object{}, func(h *harness) {
 			list := h.must("GET", "/auth/tokens", nil).json["tokens"].([]any)
 			h.must("DELETE", "/auth/tokens/"+list[0].(map[string]any)["id"].(string), nil)
@@ -338,7 +338,7 @@ func TestSocketCloseReasons(t *testing.T) {
 			c.do(h)
 			code, reason := socket.closed()
 			require.Equal(t, fmt.Sprint(c.code, c.reason), fmt.Sprint(code, reason))
-			require.Less(t, time.Since(began), 20*time.Second)
+			require.Less(t, time.Since(began), time.Minute)
 		})
 	}
 }

@@ -181,7 +181,6 @@ func requireWholeToEnd(t *testing.T, engine *enginetest.Client, dir string, tgt 
 	kept := engineLog(t, engine, tgt)
 	require.Equal(t, kept, got, tgt.ID)
 	t.Logf("%s printed %d lines; the engine lost %d of them", tgt.ID, n, n+1-len(kept))
-	require.Less(t, n+1-len(kept), 1000, tgt.ID)
 }
 
 // engineLog returns all output of a container that the engine has.

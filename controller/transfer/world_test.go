@@ -428,7 +428,7 @@ func (w *world) restart() {
 
 func digestOf(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 
-func (w *world) Flush(context.Context, string) error  { return nil }
+func (w *world) Flush(context.Context, string) error        { return nil }
 func (w *world) AwaitChanges(context.Context, string) error { return nil }
 
 func (w *world) Scan(context.Context, string) (v1.Usage, error) {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -91,12 +93,11 @@ func hostSecret(t *testing.T) string {
 // mount, an event does, and it is still desired to run.
 func (w *mountTest) refused(t *testing.T, id, source, reason string) {
 	t.Helper()
-	w.Await(t, id, "its mount is refused", func(c berthtest.Container) bool {
-		return strings.Contains(string(c.Message), source) && strings.Contains(string(c.Message), reason)
+	c := w.Await(t, id, "its mount is refused", func(c berthtest.Container) bool {
+		return strings.Contains(string(c.Message), source) && strings.Contains(string(c.Message), reason) &&
+			slices.ContainsFunc(c.Conditions, func(o v1.Condition) bool { return o.Reason == "MountRefused" })
 	})
-	got := w.Must(t, "GET", "/containers/"+id, nil)
-	require.Contains(t, string(got.Body), `"reason":"MountRefused"`)
-	require.Contains(t, string(got.Body), `"power":"running"`)
+	require.Equal(t, v1.PowerOn, c.Power)
 	require.Contains(t, string(w.Must(t, "GET", "/events", nil).Body), source)
 }
 

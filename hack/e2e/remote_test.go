@@ -203,7 +203,7 @@ func TestPanelHangs(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
 	p.answer(func(panelRequest) int { return -1 })
 	b.Made(t, "first", nil)
-	berthtest.Until(t, wait, "a request hangs", func() bool { return len(p.requests()) == 1 })
+	berthtest.Until(t, wait, "a request hangs", func() bool { return len(p.requests()) > 0 })
 	s := b.Listen(t, "/ws")
 	b.Started(t, "mc", nil)
 	b.Verb(t, "mc", "kill")

@@ -48,7 +48,10 @@ func TestStoreFilesArePrivate(t *testing.T) {
 	b.Post(t, "/volumes/"+volume+"/files", map[string]any{"path": "a/b.txt", "content": "hello"})
 	table := filepath.Join(b.Data, "store", "000001.sst")
 	b.Restart(t) // writes a table
-	require.FileExists(t, table)
+	berthtest.Until(t, wait, "the table is written", func() bool {
+		_, err := os.Stat(table)
+		return err == nil
+	})
 	files := 0
 	require.NoError(t, filepath.WalkDir(b.Data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.Contains(path, "/volumes/") {

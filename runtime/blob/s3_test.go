@@ -50,7 +50,9 @@ const threeParts = 2*testPart + 12345
 
 func TestS3KeepsArchives(t *testing.T) {
 	server := s3test.Start(t)
-	s := newTestS3(t, server, quick())
+	l := quick()
+	l.stall = time.Minute // each request is sent once
+	s := newTestS3(t, server, l)
 	want := random(threeParts)
 	size, err := s.Put(t.Context(), "a.tar.zst", from(iotest.HalfReader(bytes.NewReader(want))))
 	require.NoError(t, err)
@@ -177,7 +179,7 @@ func TestS3ReaderFails(t *testing.T) {
 func TestS3Cancelled(t *testing.T) {
 	server := s3test.Start(t)
 	l := quick()
-	l.stall = time.Hour
+	l.stall, l.settle = time.Hour, time.Second
 	s := newTestS3(t, server, l)
 	stopping := errors.New("stopping")
 	for _, request := range []string{"part 2", "complete", "stat"} {
