@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -257,10 +258,11 @@ func TestOwnVolume(t *testing.T) {
 // TestDiskThatHangs: a file system that does not answer delays the figures of no other.
 func TestDiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begun, answers := 0, make(chan bool)
+		var begun atomic.Int32
+		answers := make(chan bool)
 		measure := bounded(slog.New(slog.DiscardHandler), func(path string) v1.DiskSpace {
 			if path == "hangs" {
-				begun++
+				begun.Add(1)
 				<-answers
 			}
 			return v1.DiskSpace{Total: 1}
@@ -269,7 +271,7 @@ func TestDiskThatHangs(t *testing.T) {
 			require.Zero(t, measure("hangs"))
 			require.NotZero(t, measure("other"))
 		}
-		require.Equal(t, 1, begun, "it is not asked again meanwhile")
+		require.EqualValues(t, 1, begun.Load(), "it is not asked again meanwhile")
 		answers <- true
 		synctest.Wait()
 		require.NotZero(t, measure("hangs"))
