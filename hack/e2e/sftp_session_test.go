@@ -103,7 +103,7 @@ func TestSFTPSessionEndsInTransfer(t *testing.T) {
 		select {
 		case at := <-ended:
 			t.Logf("%s: ended after %s", name, at.Sub(due).Round(time.Millisecond))
-			require.Less(t, at.Sub(due), time.Duration(rounds(20, 1))*time.Second, name)
+			require.Less(t, at.Sub(due), time.Duration(rounds(10, 1))*time.Second, name)
 		case <-time.After(wait):
 			t.Fatalf("%s: the upload goes on", name)
 		}

@@ -273,11 +273,11 @@ func (u *extractor) down(name, full string) error {
 	}
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
 	in := u.last()
-	open := in.OpenFolder
+	var f *fsys.Folder
 	info, err := in.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		open = func(name string) (*fsys.Folder, error) { return u.newFolder(in.Folder, name) }
+		f, err = u.newFolder(in.Folder, name)
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -286,8 +286,8 @@ func (u *extractor) down(name, full string) error {
 		return folderAndFile(full)
 	default:
 		mode, changed = info.Mode().Perm(), info.ModTime()
+		f, err = in.OpenFolder(name)
 	}
-	f, err := open(name)
 	if err != nil {
 		return err
 	}

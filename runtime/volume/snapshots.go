@@ -368,11 +368,12 @@ func (x *restore) addMissing(old, to *fsys.Folder, info fs.FileInfo, at string) 
 			return err
 		}
 		defer from.Close()
-		open := to.OpenFolder
+		var into *fsys.Folder
 		if missing {
-			open = func(name string) (*fsys.Folder, error) { return x.temp.newFolder(to, name) }
+			into, err = x.temp.newFolder(to, name)
+		} else {
+			into, err = to.OpenFolder(name)
 		}
-		into, err := open(name)
 		if err != nil {
 			return err
 		}

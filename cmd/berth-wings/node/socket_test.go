@@ -128,6 +128,26 @@ func TestSocketOfInstallation(t *testing.T) {
 	admin.Until("install completed", "")
 }
 
+// TestSocketBesideAnInstallation: a page that is opened while an installation begins has no line of it.
+func TestSocketBesideAnInstallation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.installed(t)
+	next := w.between(t)
+	g := &gate{prefix: "GET /ws/" + alpha, held: make(chan struct{}), open: make(chan struct{})}
+	next.Store(g)
+	owner := w.open(t, "*")
+	<-g.held
+	w.Want(t, 202, "POST", atAlpha+"/reinstall", nil)
+	w.panel.Await(t, "POST /servers/"+alpha+"/install", 2)
+	w.unmarked(t)
+	close(g.open)
+	w.Want(t, 202, "POST", atAlpha+"/power", map[string]any{"action": "start"})
+	for _, e := range owner.Until("status", "running") {
+		require.NotEqual(t, "installing", e.Argument())
+	}
+}
+
 // TestSocketRights: a socket does what its token names, and nothing else.
 func TestSocketRights(t *testing.T) {
 	t.Parallel()
