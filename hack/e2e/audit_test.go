@@ -54,8 +54,8 @@ func TestAuditSurvivesKills(t *testing.T) {
 	began := time.Now()
 	for i := range kills {
 		berthtest.Until(t, 5*time.Minute, "more answers", func() bool { return r.count.Load() > int64(i+1)*r.goal/int64(kills+1) })
-		r.kills = append(r.kills, time.Now())
 		r.Kill9(t)
+		r.kills = append(r.kills, time.Now())
 		r.Run(t)
 		r.Answers(t, "/healthz")
 	}
@@ -164,8 +164,8 @@ func (r *auditRun) check(t *testing.T) {
 // requests do: stored are the times of their entries.
 func (r *auditRun) waited(at time.Time, stored []time.Time) bool {
 	return slices.ContainsFunc(r.kills, func(kill time.Time) bool {
-		return at.Before(kill.Add(time.Second)) && !slices.ContainsFunc(stored, func(other time.Time) bool {
-			return other.After(at.Add(time.Second)) && other.Before(kill.Add(-500*time.Millisecond))
+		return at.Before(kill) && !slices.ContainsFunc(stored, func(other time.Time) bool {
+			return other.After(at.Add(300*time.Millisecond)) && other.Before(kill.Add(-200*time.Millisecond))
 		})
 	})
 }

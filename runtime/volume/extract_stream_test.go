@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -65,6 +66,25 @@ func TestExtractWithinLimit(t *testing.T) {
 		require.Equal(t, string(noise), b.get(t, "a"))
 		require.LessOrEqual(t, b.Used(id).Bytes, int64(len(noise))+8192, "the zip is not counted any more")
 	}
+}
+
+// TestExtractedFoldersCount: each folder of an archive takes a block of the limit, also an empty one.
+func TestExtractedFoldersCount(t *testing.T) {
+	b := newBox(t, options())
+	var folders []part
+	for n := range 20 {
+		folders = append(folders, folder(fmt.Sprint(n, "/")))
+	}
+	data := pack(t, "tar", folders)
+	b.SetLimit(id, 10*4096, v1.Usage{})
+	_, err := b.Extract(t.Context(), id, bytes.NewReader(data), v1.Decompression{Destination: "."})
+	require.Equal(t, "size_limit_exceeded", code(err))
+	require.Empty(t, b.names(t))
+	noTemps(t, b)
+	b.SetLimit(id, 30*4096, v1.Usage{})
+	_, err = b.Extract(t.Context(), id, bytes.NewReader(data), v1.Decompression{Destination: "."})
+	require.NoError(t, err)
+	require.Len(t, b.names(t), 20)
 }
 
 // TestExtractCancelled: an extraction ends with its context, while nothing arrives too.
