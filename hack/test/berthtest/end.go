@@ -29,9 +29,27 @@ func (b *Berth) end() {
 	}
 }
 
+// logConsoles logs, after a failure, the last lines of each running server and its processes, as the
+// engine and berth know them: a line that a test has waited for in vain is looked for here.
+func logConsoles(b *Berth) {
+	if !b.t.Failed() || b.Engine == nil || b.Store() == "" {
+		return
+	}
+	for _, one := range b.Containers(b.t, "") {
+		if one.State != "running" {
+			continue
+		}
+		_, lines := b.Engine.Do(b.t, "GET", "/containers/"+one.ID+"/logs?stdout=1&stderr=1&timestamps=1&tail=3", nil)
+		_, processes := b.Engine.Do(b.t, "GET", "/containers/"+one.ID+"/top", nil)
+		read, err := b.Try(b.background(), "GET", "/containers/"+one.Labels["io.berth.container"]+"/logs?tail=3", nil)
+		b.t.Logf("%s: the engine has %q of processes %s; berth has read %s (%v)", one.Names, lines, processes, read.Body, err)
+	}
+}
+
 // searchAndStop stops the daemon also if a search ends the test.
 func searchAndStop(b *Berth) {
 	defer b.stop()
+	logConsoles(b)
 	searchMetrics(b)
 	searchProcess(b)
 }
