@@ -130,6 +130,7 @@ func (k *keeper) run(command []string, home string) int {
 	}
 	warm()
 	_, _ = unix.Setsid() // an engine has done that
+	giveSize()
 	children, signals := make(chan os.Signal, 1), make(chan os.Signal, 64)
 	signal.Notify(children, unix.SIGCHLD)
 	signal.Notify(signals, forwarded()...)
@@ -208,9 +209,12 @@ func warm() {
 	all.Wait()
 }
 
-// giveSize gives a terminal without a size, as engines make them, the size that it has until a client changes it.
+// giveSize gives a terminal without a size, as engines make them, the size that it has until a client changes it. The
+// kernel then sends SIGWINCH to the foreground, which is the keeper still: it would pass that on to a command that has
+// just begun.
 func giveSize() {
 	if size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); err == nil && *size == (unix.Winsize{}) {
+		signal.Ignore(unix.SIGWINCH) // until the keeper asks for signals
 		_ = unix.IoctlSetWinsize(0, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120})
 	}
 }
@@ -224,7 +228,6 @@ func (k *keeper) start(command []string) {
 	if err != nil {
 		fail(notFound, err)
 	}
-	giveSize()
 	attr := &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	child, err := os.StartProcess(path, command, attr)
 	if errors.Is(err, unix.ENOEXEC) {
@@ -235,8 +238,7 @@ func (k *keeper) start(command []string) {
 	}
 	k.group = child.Pid
 	if own, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil && own == unix.Getpgrp() {
-		_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, k.group)
-		_ = unix.Kill(-k.group, unix.SIGCONT) // it was stopped if it has used the terminal already
+		_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, k.group) // see goOn
 	}
 }
 
@@ -244,16 +246,28 @@ func (k *keeper) start(command []string) {
 func (k *keeper) reap() {
 	for {
 		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WUNTRACED, nil)
 		if err != nil || pid <= 0 {
 			return
 		}
 		switch {
+		case status.Stopped():
+			k.goOn(status.StopSignal())
 		case pid == k.group && k.status == nil:
 			k.status = &status
 		case k.status != nil && status.Signaled() && status.Signal() == unix.SIGKILL:
 			k.killed = true
 		}
+	}
+}
+
+// goOn continues the command if the kernel has stopped it because it has used the terminal before start made it the
+// foreground. One that was not stopped gets no SIGCONT: tini complains of a signal that it cannot pass on yet, in the
+// middle of what its child prints.
+func (k *keeper) goOn(stopped syscall.Signal) {
+	front, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	if err == nil && front == k.group && (stopped == unix.SIGTTIN || stopped == unix.SIGTTOU) {
+		_ = unix.Kill(-k.group, unix.SIGCONT)
 	}
 }
 

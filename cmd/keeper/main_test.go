@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 )
 
@@ -196,6 +198,50 @@ func TestRestIsAwaitedAfterASignalOnly(t *testing.T) {
 	c, _ := started(t, keeper, "run", "-wait", "100ms", "--", "sh", "-c", "(trap '' TERM; sleep 1000) & sleep 0.1; echo ready; sleep 1000")
 	require.NoError(t, inside(t, c, keeper, "signal", "SIGTERM"))
 	require.Equal(t, 137, code(t, c.Wait()), "the rest was killed")
+}
+
+// onTerminal runs a keeper whose command has a terminal, and returns what it has printed and its exit code.
+func onTerminal(t *testing.T, keeper string, command ...string) (output string, exit int) {
+	t.Helper()
+	engine, terminal, err := pty.Open()
+	require.NoError(t, err)
+	defer engine.Close()
+	c := inPidNamespace(append([]string{"setsid", "--ctty", keeper, "run", "-wait", "100ms", "--"}, command...)...)
+	c.Stdin, c.Stdout, c.Stderr = terminal, terminal, terminal
+	require.NoError(t, c.Start())
+	late := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+	defer late.Stop()
+	terminal.Close()
+	text, _ := io.ReadAll(engine) // it ends with an error when nobody has the terminal any more
+	return string(text), code(t, c.Wait())
+}
+
+// TestSizeOfTheTerminal: the keeper gives a terminal its first size, which is no signal after which it would await
+// what a command has left.
+func TestSizeOfTheTerminal(t *testing.T) {
+	output, exit := onTerminal(t, build(t), "sh", "-c", "sleep 1000 & sleep 0.3; stty size; exit 3")
+	require.Equal(t, "40 120\r\n", output)
+	require.Equal(t, 3, exit)
+}
+
+// TestCommandBeginsWithoutSignals: tini reports each signal that it gets before its child has a group.
+func TestCommandBeginsWithoutSignals(t *testing.T) {
+	keeper := build(t)
+	for range 100 {
+		output, exit := onTerminal(t, keeper, "tini", "-s", "-g", "--", "echo", "up")
+		require.Equal(t, "up\r\n", output)
+		require.Zero(t, exit)
+	}
+}
+
+// TestStoppedCommandContinues: a command that has used the terminal before it was the foreground was stopped.
+func TestStoppedCommandContinues(t *testing.T) {
+	keeper := build(t)
+	for _, signal := range []string{"TTIN", "TTOU"} {
+		output, exit := onTerminal(t, keeper, "sh", "-c", "sleep 0.1; kill -"+signal+" $$; echo continued")
+		require.Equal(t, "continued\r\n", output)
+		require.Zero(t, exit)
+	}
 }
 
 func TestZombiesAreReaped(t *testing.T) {
