@@ -248,12 +248,46 @@ func TestOlderLinesComeOnce(t *testing.T) {
 	p.until("live", "document.querySelector('.console .pill')?.textContent === 'Live'")
 	p.click("button", "Start")
 	p.shows(".line", "line 2000")
+	p.showFirstLine()
+	requireAllLines(p)
+	p.clean(b)
+}
+
+// showFirstLine asks for older lines until the first one is shown.
+func (p *tab) showFirstLine() {
+	p.t.Helper()
 	p.until("the first line is there", `([...document.querySelectorAll('.tools button')].find((e) => e.textContent === 'Older lines').click(),
 		[...document.querySelectorAll('.line')].some((e) => e.textContent === 'line 1'))`)
+}
+
+// requireAllLines requires that the lines that are shown begin with "line 1" and have no gap.
+func requireAllLines(p *tab) {
+	p.t.Helper()
 	numbers := eval[[]int](p, "[...document.querySelectorAll('.line')].map((e) => Number(/^line (\\d+)$/.exec(e.textContent)?.[1])).filter(Boolean)")
 	for i, n := range numbers {
-		require.Equal(t, i+1, n)
+		require.Equal(p.t, i+1, n)
 	}
+}
+
+// TestOlderLinesAfterTheTop: who has seen the first line of a console still comes back to it when the page has
+// dropped it for later ones.
+func TestOlderLinesAfterTheTop(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "a", berthtest.Spec{"startup_command": `i=0; for most in 100 2500; do while [ $i -lt $most ]; do i=$((i+1)); echo line $i; done; read go; done`})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/a/console")
+	p.click("button", "Start")
+	p.shows(".line", "line 100")
+	eval[any](p, "document.querySelector('.output').scrollTop = 0")
+	p.shows(".to-end", "To the end")
+	eval[any](p, "document.querySelector('.output').scrollTop = 1e6")
+	p.until("the console follows", "!document.querySelector('.to-end')")
+	p.fill("Send a line to the console", "go\r")
+	p.shows(".line", "line 2500")
+	p.showFirstLine()
+	requireAllLines(p)
 	p.clean(b)
 }
 

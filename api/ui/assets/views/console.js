@@ -28,24 +28,26 @@ function above({ lines }, first) {
   return { before: top?.time, number: Math.floor(shown[0]?.number ?? 1), until };
 }
 
-// useHistory reads older lines from the journal, page by page.
+// useHistory reads older lines from the journal, page by page, above the first line that is shown. It begins again
+// if that is another one than a page has left there: the console drops lines at its top while it follows the end.
 function useHistory(id, live) {
   const { api, fail } = usePage();
-  const state = useMemo(() => ({ before: undefined, number: undefined, until: undefined, busy: false, done: false }), [id]);
-  const reset = () => {
-    state.before = undefined;
-    state.done = false;
-  };
+  const state = useMemo(() => ({ first: undefined, before: undefined, number: undefined, until: undefined, busy: false, done: false }), [id]);
   async function older(lines) {
-    if (state.busy || state.done) return [];
+    if (state.busy) return [];
+    lines.freeze();
+    const first = lines.first();
+    if (state.first !== first) Object.assign(state, above(live.scrollback, first), { first, done: false });
+    if (state.done) return [];
     state.busy = true;
     try {
-      if (state.before === undefined) Object.assign(state, above(live.scrollback, lines.first()));
       const page = await api.get(`containers/${path(id)}/logs`, { tail: pageSize, before: state.before });
+      if (lines.first() !== first) return []; // it follows the end again
       state.done = !page.lines.length;
       const from = state.done ? -Infinity : Date.parse(page.lines[0].time);
       const list = ofPage(page.lines, state.number, live.scrollback.marksBetween(from, state.until));
       lines.prepend(list);
+      state.first = lines.first();
       state.until = from;
       state.before = page.lines[0]?.time;
       state.number -= page.lines.length + 1; // the marks before the page have fractions
@@ -57,10 +59,10 @@ function useHistory(id, live) {
       state.busy = false;
     }
   }
-  return { older, reset, state };
+  return older;
 }
 
-function Search({ lines, history }) {
+function Search({ lines, older }) {
   const [text, setText] = useState('');
   const [place, setPlace] = useState([0, 0]);
   const [note, setNote] = useState('');
@@ -70,13 +72,12 @@ function Search({ lines, history }) {
     lines.current.search(event.target.value.toLowerCase());
     setPlace(event.target.value ? lines.current.reveal(-1) : [0, 0]);
   };
-  // older searches the journal above the first line.
-  async function older() {
+  // searchOlder searches the journal above the first line.
+  async function searchOlder() {
     const needle = text.toLowerCase();
-    lines.current.freeze();
     for (let i = 0; i < searchPages; i++) {
       setNote('Searching…');
-      const list = await history.older(lines.current);
+      const list = await older(lines.current);
       if (!list.length) return setNote('No older line contains it');
       if (list.some((line) => matches(line, needle))) {
         setNote('');
@@ -103,7 +104,7 @@ function Search({ lines, history }) {
       text &&
       html`<button aria-label="Previous match" onClick=${() => setPlace(lines.current.reveal(-1))}>↑</button>
       <button aria-label="Next match" onClick=${() => setPlace(lines.current.reveal(1))}>↓</button>
-      <button onClick=${older}>Search older</button>`
+      <button onClick=${searchOlder}>Search older</button>`
     }
   </div>`;
 }
@@ -158,11 +159,11 @@ export function Console({ id, container, live, connection }) {
   const box = useRef(null);
   const lines = useRef(null);
   const [follow, setFollow] = useState({ on: true, missing: 0 });
-  const history = useHistory(id, live);
+  const older = useHistory(id, live);
 
   useEffect(() => {
     const show = (on, missing) => setFollow((old) => (old.on === on && old.missing === missing ? old : { on, missing }));
-    lines.current = createLines(box.current, live.scrollback, show);
+    lines.current = createLines(box.current, live.scrollback, show, () => older(lines.current));
     const changed = (event) => {
       if (event === 'console' || event === 'logs' || event === 'daemon_message' || event === 'event') lines.current.schedule();
     };
@@ -173,14 +174,6 @@ export function Console({ id, container, live, connection }) {
     };
   }, [live]);
 
-  const onScroll = () => {
-    const output = box.current; // null: the console was left in this frame
-    if (output && output.scrollTop < 40 && output.scrollHeight > output.clientHeight) history.older(lines.current);
-  };
-  const toEnd = () => {
-    history.reset();
-    lines.current.live();
-  };
   const download = async () => {
     try {
       location.assign(await link(api, `containers/${path(id)}/logs/content`));
@@ -191,16 +184,16 @@ export function Console({ id, container, live, connection }) {
 
   return html`<div class="console">
     <div class="tools">
-      <${Search} lines=${lines} history=${history} />
+      <${Search} lines=${lines} older=${older} />
       <span class="space"></span>
       <${Link} online=${connection.online} observed=${online ? observed : null} />
-      <button onClick=${() => history.older(lines.current)}>Older lines</button>
+      <button onClick=${() => older(lines.current)}>Older lines</button>
       <button onClick=${download}>Download</button>
     </div>
-    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} data-empty=${emptyText(container, connection.online)} onScroll=${onScroll}></div>
+    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} data-empty=${emptyText(container, connection.online)}></div>
     ${
       !follow.on &&
-      html`<button class="to-end" onClick=${toEnd}>${follow.missing ? `${follow.missing.toLocaleString('en')} new lines ↓` : 'To the end ↓'}</button>`
+      html`<button class="to-end" onClick=${() => lines.current.live()}>${follow.missing ? `${follow.missing.toLocaleString('en')} new lines ↓` : 'To the end ↓'}</button>`
     }
     ${rights.has('console') && html`<${Input} container=${container} live=${live} connection=${connection} />`}
   </div>`;

@@ -5,6 +5,7 @@ import { draw, mark } from '../core/scrollback.js';
 
 const most = 1000; // lines in the element
 const chunk = 120; // lines that one frame adds
+const top = 40; // pixels above which the first line is near
 
 function nodeOf(line, needle) {
   const row = document.createElement('div');
@@ -55,8 +56,9 @@ function unseen(all, last) {
 }
 
 // createLines shows scrollback in element. It follows the end until the user scrolls up;
-// onFollow receives whether it follows, and how many lines are not shown.
-export function createLines(element, scrollback, onFollow) {
+// onFollow receives whether it follows, and how many lines are not shown; onTop is called when the
+// user comes to the first line.
+export function createLines(element, scrollback, onFollow, onTop) {
   let following = true;
   let needle = '';
   let last = 0; // number of the last line in the element
@@ -119,6 +121,7 @@ export function createLines(element, scrollback, onFollow) {
     else if (!following && end && missing() === 0) following = true;
     own = element.scrollTop;
     schedule();
+    if (!following && own < top) onTop();
   };
   element.addEventListener('scroll', onScroll, { passive: true });
   redraw();
