@@ -5,7 +5,7 @@ import { draw, mark } from '../core/scrollback.js';
 
 const most = 1000; // lines in the element
 const chunk = 120; // lines that one frame adds
-const top = 40; // pixels above which the first line is near
+const nearTop = 40; // pixels
 
 function nodeOf(line, needle) {
   const row = document.createElement('div');
@@ -121,7 +121,7 @@ export function createLines(element, scrollback, onFollow, onTop) {
     else if (!following && end && missing() === 0) following = true;
     own = element.scrollTop;
     schedule();
-    if (!following && own < top) onTop();
+    if (!following && own < nearTop) onTop();
   };
   element.addEventListener('scroll', onScroll, { passive: true });
   redraw();
