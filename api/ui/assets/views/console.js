@@ -32,10 +32,7 @@ function above({ lines }, first) {
 // if that is another one than a page has left there: the console drops lines at its top while it follows the end.
 function useHistory(id, live) {
   const { api, fail } = usePage();
-  const state = useMemo(
-    () => ({ first: undefined, before: undefined, number: undefined, until: undefined, busy: false, done: false }),
-    [id],
-  );
+  const state = useMemo(() => ({ first: undefined, busy: false, done: false }), [id]); // and what above returns
   async function older(lines) {
     if (state.busy) return [];
     lines.freeze();

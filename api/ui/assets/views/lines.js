@@ -104,13 +104,7 @@ export function createLines(element, scrollback, onFollow, onTop) {
     element.replaceChildren();
     last = 0;
     revision = scrollback.revision;
-    if (following) {
-      const list = scrollback.lines.slice(-chunk);
-      element.append(...list.map((line) => nodeOf(line, needle)));
-      last = list.at(-1)?.number ?? 0;
-      toEnd();
-    }
-    schedule();
+    paint();
   }
 
   const onScroll = () => {
