@@ -140,16 +140,18 @@ export function createLines(element, scrollback, onFollow, onTop) {
       if (following) redraw();
       else remark(element, scrollback, needle);
     },
-    // prepend adds older lines above, and keeps what the user sees in its place.
+    // prepend adds older lines above, and keeps what the user sees in its place. What the user has
+    // scrolled since the last event stays to be seen.
     prepend(lines) {
-      const before = element.scrollHeight - element.scrollTop;
+      const was = element.scrollTop;
+      const before = element.scrollHeight - was;
       element.prepend(...lines.map((line) => Object.assign(nodeOf(line, needle), { line })));
       while (element.childElementCount > most * 3) {
         element.lastChild.remove();
         last = Number(element.lastChild.dataset.number);
       }
       element.scrollTop = element.scrollHeight - before;
-      own = element.scrollTop;
+      own += element.scrollTop - was;
     },
     // reveal scrolls to the mark `step` marks away from the one in focus; it returns
     // [its place, the number of marks].
