@@ -35,10 +35,10 @@ function useHistory(id, live) {
   const state = useMemo(() => ({ first: undefined, busy: false, done: false }), [id]); // and what above returns
   async function older(lines) {
     if (state.busy) return [];
-    lines.freeze();
     const first = lines.first();
     if (state.first !== first) Object.assign(state, above(live.scrollback, first), { first, done: false });
     if (state.done) return [];
+    lines.freeze();
     state.busy = true;
     try {
       const page = await api.get(`containers/${path(id)}/logs`, { tail: pageSize, before: state.before });
