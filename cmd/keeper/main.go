@@ -210,8 +210,8 @@ func warm() {
 }
 
 // giveSize gives a terminal without a size, as engines make them, the size that it has until a client changes it. The
-// kernel then sends SIGWINCH to the foreground, which is the keeper still: it would pass that on to a command that has
-// just begun.
+// kernel then sends SIGWINCH to the foreground, which is still the keeper: it would forward that signal to a command that
+// has just started.
 func giveSize() {
 	if size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); err == nil && *size == (unix.Winsize{}) {
 		signal.Ignore(unix.SIGWINCH) // until the keeper asks for signals
@@ -238,7 +238,7 @@ func (k *keeper) start(command []string) {
 	}
 	k.group = child.Pid
 	if own, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil && own == unix.Getpgrp() {
-		_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, k.group) // see goOn
+		_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, k.group) // see continueStopped
 	}
 }
 
@@ -252,7 +252,7 @@ func (k *keeper) reap() {
 		}
 		switch {
 		case status.Stopped():
-			k.goOn(status.StopSignal())
+			k.continueStopped(status.StopSignal())
 		case pid == k.group && k.status == nil:
 			k.status = &status
 		case k.status != nil && status.Signaled() && status.Signal() == unix.SIGKILL:
@@ -261,10 +261,10 @@ func (k *keeper) reap() {
 	}
 }
 
-// goOn continues the command if the kernel has stopped it because it has used the terminal before start made it the
-// foreground. One that was not stopped gets no SIGCONT: tini complains of a signal that it cannot pass on yet, in the
-// middle of what its child prints.
-func (k *keeper) goOn(stopped syscall.Signal) {
+// continueStopped sends SIGCONT to the command if the kernel has stopped it because it used the terminal before start
+// made it the foreground. A command that was not stopped gets no SIGCONT: tini reports a signal that it cannot forward
+// yet, in the middle of the output of its child.
+func (k *keeper) continueStopped(stopped syscall.Signal) {
 	front, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	if err == nil && front == k.group && (stopped == unix.SIGTTIN || stopped == unix.SIGTTOU) {
 		_ = unix.Kill(-k.group, unix.SIGCONT)

@@ -200,7 +200,7 @@ func TestRestIsAwaitedAfterASignalOnly(t *testing.T) {
 	require.Equal(t, 137, code(t, c.Wait()), "the rest was killed")
 }
 
-// onTerminal runs a keeper whose command has a terminal, and returns what it has printed and its exit code.
+// onTerminal runs a keeper whose command has a terminal, and returns its output and its exit code.
 func onTerminal(t *testing.T, keeper string, command ...string) (output string, exit int) {
 	t.Helper()
 	engine, terminal, err := pty.Open()
@@ -216,8 +216,8 @@ func onTerminal(t *testing.T, keeper string, command ...string) (output string, 
 	return string(text), code(t, c.Wait())
 }
 
-// TestSizeOfTheTerminal: the keeper gives a terminal its first size, which is no signal after which it would await
-// what a command has left.
+// TestSizeOfTheTerminal: the keeper sets the first size of a terminal, and does not take the SIGWINCH of that for a stop,
+// after which it would wait for the processes that a command has left.
 func TestSizeOfTheTerminal(t *testing.T) {
 	output, exit := onTerminal(t, build(t), "sh", "-c", "sleep 1000 & sleep 0.3; stty size; exit 3")
 	require.Equal(t, "40 120\r\n", output)

@@ -269,8 +269,8 @@ func requireAllLines(p *tab) {
 	}
 }
 
-// TestOlderLinesAfterTheTop: who has seen the first line of a console still comes back to it when the page has
-// dropped it for later ones.
+// TestOlderLinesAfterTheTop: "Older lines" reads the first line of a console again after the user has scrolled to it and
+// the page has removed it for later lines.
 func TestOlderLinesAfterTheTop(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
@@ -280,7 +280,7 @@ func TestOlderLinesAfterTheTop(t *testing.T) {
 	p.goTo("#/containers/a/console")
 	p.click("button", "Start")
 	p.shows(".line", "line 100")
-	// A scroll beside a change of the box counts as one of the page: who scrolls does it again.
+	// The page ignores a scroll at the moment in which the size of the box changes: scroll until it takes effect.
 	p.until("the first line, not the last", "(document.querySelector('.output').scrollTop = 0, !!document.querySelector('.to-end'))")
 	p.until("the last line", "(document.querySelector('.output').scrollTop = 1e6, !document.querySelector('.to-end'))")
 	p.fill("Send a line to the console", "go\r")

@@ -29,8 +29,8 @@ func (b *Berth) end() {
 	}
 }
 
-// logConsoles logs, after a failure, the last lines of each running server and its processes, as the
-// engine and berth know them: a line that a test has waited for in vain is looked for here.
+// logConsoles logs, after a failure, the processes and the last lines of each running server, those of the engine and
+// those that berth has read: they show where a line was lost for which a test has waited.
 func logConsoles(b *Berth) {
 	if !b.t.Failed() || b.Engine == nil || b.Store() == "" {
 		return

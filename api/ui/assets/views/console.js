@@ -28,8 +28,8 @@ function above({ lines }, first) {
   return { before: top?.time, number: Math.floor(shown[0]?.number ?? 1), until };
 }
 
-// useHistory reads older lines from the journal, page by page, above the first line that is shown. It begins again
-// if that is another one than a page has left there: the console drops lines at its top while it follows the end.
+// useHistory reads older lines from the journal, page by page, above the first line that is shown. It starts again if
+// that line is not the one of the last page: the console removes lines at its top while it follows the end.
 function useHistory(id, live) {
   const { api, fail } = usePage();
   const state = useMemo(() => ({ first: undefined, busy: false, done: false }), [id]); // and what above returns

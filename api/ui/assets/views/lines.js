@@ -5,7 +5,7 @@ import { draw, mark } from '../core/scrollback.js';
 
 const most = 1000; // lines in the element
 const chunk = 120; // lines that one frame adds
-const nearTop = 40; // pixels
+const nearTop = 40; // pixels from the first line at which older lines are read
 
 function nodeOf(line, needle) {
   const row = document.createElement('div');
@@ -57,7 +57,7 @@ function unseen(all, last) {
 
 // createLines shows scrollback in element. It follows the end until the user scrolls up;
 // onFollow receives whether it follows, and how many lines are not shown; onTop is called when the
-// user comes to the first line.
+// user scrolls to the first line.
 export function createLines(element, scrollback, onFollow, onTop) {
   let following = true;
   let needle = '';
@@ -140,8 +140,8 @@ export function createLines(element, scrollback, onFollow, onTop) {
       if (following) redraw();
       else remark(element, scrollback, needle);
     },
-    // prepend adds older lines above, and keeps what the user sees in its place. What the user has
-    // scrolled since the last event stays to be seen.
+    // prepend adds older lines above, and keeps what the user sees in its place. A scroll of the user whose
+    // event is still to come stays different from `own`, so onScroll observes it.
     prepend(lines) {
       const was = element.scrollTop;
       const before = element.scrollHeight - was;
